@@ -71,6 +71,7 @@ LAYERS = [
         "_utils_internal",
         "_vmap_internals",
         "library",
+        "classes",
         "_custom_ops",
         "version",
         "testing",

@@ -272,3 +272,19 @@ def test_libraries_of_compiled_operators_are_refused_as_missing_ones():
         torch.library.register_fake("t_other::f")
     with pytest.raises(AttributeError, match="no attribute 'f'"):
         torch.ops.t_compiled.f(1)
+    with pytest.raises(OSError, match="Could not load this library: /p/c/x"):
+        torch.classes.load_library("/p/c/x.so")
+    assert torch.classes.loaded_libraries == set()
+    with pytest.raises(RuntimeError, match=r"class 't_compiled\.C', but"):
+        torch.classes.t_compiled.C(1)
+
+
+def test_libraries_of_tests_are_loaded_and_have_nothing():
+    import torchshim as torch
+    from torchshim.testing._internal.common_utils import find_library_location
+
+    found = find_library_location("libtorchbind_test.so")
+    assert found.name == "libtorchbind_test.so"
+    torch.ops.load_library(str(found))
+    with pytest.raises(RuntimeError, match="t exist! Ensure"):
+        torch.classes._TorchScriptTesting._ReLUClass([1])

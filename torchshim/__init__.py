@@ -99,7 +99,7 @@ _know_torch()
 
 # Submodules that are imported when they are first used.
 _LAZY = (
-    *("_C", "_VF", "functional", "library", "ops", "overrides", "profiler"),
+    *("_C", "_VF", "classes", "functional", "library", "ops", "overrides", "profiler"),
     *("_functorch", "_higher_order_ops", "_jit_internal", "_prims_common"),
     *("_subclasses", "_utils", "_vmap_internals", "fx"),
     *("__config__", "__future__", "_dynamo", "_inductor", "accelerator", "backends"),

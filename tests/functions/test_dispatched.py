@@ -70,3 +70,11 @@ def calls(torch, line):
         aten=torch.ops.aten,
         attempt=attempt,
     )
+
+
+@case
+def what_is_no_form_of_an_operator(torch):
+    sin = torch.ops.aten.sin
+    for name in ("overloadpacket", "namespace", "name", "_overloadname"):
+        yield attempt(getattr, sin, name), hasattr(sin.default, name)
+    yield str(sin.default.overloadpacket)

@@ -68,3 +68,54 @@ def methods_as_functions(torch):
     yield torch.resize_as_(torch.ones(6), x).shape
     yield torch.is_same_size(x, x), x.is_same_size(x[0]), torch.is_distributed(x)
     yield attempt(torch.get_device, 3)
+
+
+@case
+def margin_ranking_loss_of_what_broadcasts(torch):
+    x = torch.tensor([[0.5, -1.0], [2.0, 0.0]], requires_grad=True)
+    y, signs = torch.tensor([1.0, -1.0]), torch.tensor([[1.0], [-1.0]])
+    loss = torch.margin_ranking_loss(x, y, signs, 0.5, 0)
+    yield loss, torch.autograd.grad(loss.sum(), x)
+    yield torch.margin_ranking_loss(x, y, signs[0], 1)
+    yield torch.margin_ranking_loss(x, y, signs[0], 1, reduction=1)
+    yield attempt(torch.nn.functional.margin_ranking_loss, x, y, signs)
+
+
+@case
+def reductions_by_default(torch):
+    """None for what PyTorch's parser reads, the mean for the dispatcher's forms."""
+    x = torch.tensor([[0.5, 0.25], [0.75, 0.125]], requires_grad=True)
+    y, signs = torch.tensor([[1.0, 0.5], [0.25, 0.125]]), torch.tensor([1, -1])
+    classes, places = torch.tensor([0, 1]), torch.tensor([[0, 1], [1, -1]])
+    probs = torch.full((4, 2, 3), 1 / 3).log()
+    ctc = probs, torch.tensor([[1], [2]]), torch.tensor([4, 4]), torch.tensor([1, 1])
+    native, aten = torch._C._nn, torch.ops.aten
+    calls = {
+        torch: {
+            "kl_div": (x, y),
+            "hinge_embedding_loss": (x, y),
+            "binary_cross_entropy_with_logits": (x, y),
+            "cosine_embedding_loss": (x, x, signs),
+            "triplet_margin_loss": (x, y, x),
+            "margin_ranking_loss": (x, y, y),
+            "ctc_loss": ctc,
+        },
+        native: {
+            **dict.fromkeys(
+                "mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss "
+                "binary_cross_entropy".split(),
+                (x, y),
+            ),
+            **dict.fromkeys(
+                "nll_loss nll_loss_nd multi_margin_loss cross_entropy_loss".split(),
+                (x, classes),
+            ),
+            "multilabel_margin_loss": (x, places),
+            "nll_loss2d": (x[..., None, None], classes[:, None, None]),
+        },
+    }
+    for home, names in calls.items():
+        for name, args in names.items():
+            yield name, getattr(home, name)(*args), getattr(aten, name)(*args)
+            yield getattr(home, name)(*args, reduction=2)
+            yield getattr(aten, name)(*args, reduction=0)

@@ -277,6 +277,35 @@ utils.data.datapipes.utils.decoder: Decoder audiohandler basichandlers
   extension_extract_fn imagehandler mathandler videohandler
 utils.data.datapipes.utils.snapshot: _simple_graph_snapshot_restoration
 utils.mkldnn: to_mkldnn
+_dynamo.eval_frame: is_dynamo_supported
+backends.cuda: SDPBackend sdp_kernel
+fx.experimental.accelerator_partitioner: Partitioner
+fx.experimental.const_fold: split_const_subgraphs
+fx.experimental.graph_gradual_typechecker: GraphTypeChecker Refine broadcast_types
+fx.experimental.meta_tracer: MetaTracer
+fx.experimental.normalize: NormalizeArgs NormalizeOperators
+fx.experimental.partitioner_utils: Device NodeLatency PartitionMode PartitionerConfig
+  get_latency_of_partitioned_graph get_partition_to_latency_mapping
+fx.experimental.refinement_types: Equality
+fx.experimental.schema_type_annotation: AnnotateTypesWithSchema
+fx.experimental.unify_refinements: infer_symbolic_types
+fx.passes.annotate_getitem_nodes: annotate_getitem_nodes
+fx.passes.dialect.common.cse_pass: CSEPass get_CSE_banned_ops
+fx.passes.graph_transform_observer: GraphTransformObserver
+fx.passes.infra.partitioner: CapabilityBasedPartitioner
+fx.passes.infra.pass_manager: _topological_sort_passes
+  this_before_that_pass_constraint
+fx.passes.net_min_base: FxNetMinimizerResultMismatchError _MinimizerBase
+  _MinimizerSettingBase
+fx.passes.operator_support: OperatorSupport
+fx.passes.param_fetch: lift_lowering_attrs_to_nodes
+fx.passes.reinplace: reinplace
+fx.passes.splitter_base: _SplitterBase
+fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
+fx.passes.utils.source_matcher_utils: check_subgraphs_connected get_source_partitions
+testing._internal.autocast_test_lists: AutocastCPUTestLists TestAutocast
+testing._internal.common_utils: find_library_location
+testing._internal.opinfo.definitions.linalg: sample_inputs_linalg_solve
 """
 
 

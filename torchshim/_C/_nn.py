@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from torchshim._C._native import functions_of
+from torchshim._derived import namespace
 
 __all__ = ["_parse_to"]
 
@@ -32,7 +33,8 @@ _OF_THE_DISPATCHER = frozenset(
 def _of_the_dispatcher(name: str) -> Any:
     if name not in _OF_THE_DISPATCHER:
         return None
-    return importlib.import_module("torchshim.ops").function_of(name)
+    own = namespace("_C._nn").get(name)
+    return own or importlib.import_module("torchshim.ops").function_of(name)
 
 
 __getattr__ = functions_of(__name__, _of_the_dispatcher)

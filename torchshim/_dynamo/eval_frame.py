@@ -39,6 +39,11 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return sorted((*_BACKENDS, *_DEBUG_BACKENDS))
 
 
+def is_dynamo_supported() -> bool:
+    """Whether Python code is traced by its bytecode: it never is."""
+    return False
+
+
 def lookup_backend(backend: Any) -> Any:
     """Raises InvalidBackend for a name that there is not, NotImplementedError for a
     function, as there is no graph to hand to it."""

@@ -15,6 +15,7 @@ from torchshim._functions.nn_loss import REDUCTIONS
 from torchshim._tensor import Tensor
 
 _aten = public(namespaces=("ops.aten",))
+_native = public(namespaces=("_C._nn",))
 
 
 # -- losses -------------------------------------------------------------------------
@@ -25,19 +26,25 @@ def _loss(function: Callable[..., Tensor], *more: str, name: str = "") -> None:
 
     Of names with a "<" the argument comes before the reduction.
     """
+    name = name or function.__name__
     before = [n[1:] for n in more if n[0] == "<"]
     order = [*before, "reduction", *(n for n in more if n[0] != "<")]
 
-    def loss(input: Tensor, target: Tensor, *options: Any, **named: Any) -> Tensor:
-        if len(options) > len(order):
-            raise TypeError(f"{loss.__name__}() was given too many arguments")
-        named |= zip(order, options, strict=False)
-        how = REDUCTIONS[named.pop("reduction", 1)]
-        return function(input, target, reduction=how, **named)
+    def form(default: int) -> Callable[..., Tensor]:
+        def loss(input: Tensor, target: Tensor, *options: Any, **named: Any) -> Tensor:
+            if len(options) > len(order):
+                raise TypeError(f"{name}() was given too many arguments")
+            named |= zip(order, options, strict=False)
+            how = REDUCTIONS[named.pop("reduction", default)]
+            return function(input, target, reduction=how, **named)
 
-    loss.__name__ = loss.__qualname__ = name or function.__name__
-    loss.__doc__ = f"`nn.functional.{function.__name__}`; `reduction` is 0, 1 or 2."
-    _aten(loss)
+        loss.__name__ = loss.__qualname__ = name
+        loss.__doc__ = f"`nn.functional.{function.__name__}`; `reduction` is 0, 1 or 2."
+        return loss
+
+    _aten(form(1))
+    # What PyTorch's parser reads, see `torch_loss`.
+    _native(form(0))
 
 
 _loss(nn_loss.mse_loss)

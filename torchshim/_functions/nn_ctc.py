@@ -111,13 +111,13 @@ def ctc_loss(
 
 
 @public(name="ctc_loss")
-def _ctc_loss(
+def numbered_ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: int = 1,
+    reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:
     """As `nn.functional.ctc_loss`; `reduction` is 0, 1 or 2: none, mean or sum.

@@ -126,6 +126,15 @@ def hinge_embedding_loss(
 
 
 @autocast_whole("margin_ranking_loss")
+def ranked(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
+) -> Tensor:
+    """`margin_ranking_loss` of what broadcasts."""
+    if isinstance(margin, int):
+        margin = float(margin)  # PyTorch's is a double
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -155,9 +164,7 @@ def margin_ranking_loss(
             f"sizes: input1: {input1.size()}, input2: {input2.size()}, target: "
             f"{target.size()} "
         )
-    if isinstance(margin, int):
-        margin = float(margin)  # PyTorch's is a double
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return ranked(input1, input2, target, margin, reduction)
 
 
 @autocast_whole("cosine_embedding_loss")

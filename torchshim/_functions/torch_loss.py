@@ -1,9 +1,19 @@
-"""Losses as functions of `torch` itself, which know a reduction by its number."""
+"""Losses as functions of `torch` itself, which know a reduction by its number.
+
+PyTorch's signatures say "mean" for no reduction, which its parser reads as the number
+0: `torch.kl_div(x, y)` reduces nothing, and `torch.ops.aten.kl_div(x, y)`, which no
+parser reads, gives the mean.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 from torchshim._derived import public
-from torchshim._functions import nn_loss, nn_margin_loss
+from torchshim._functions import nn_ctc, nn_loss, nn_margin_loss
 from torchshim._functions._arguments import only_bools
 from torchshim._functions.nn_loss import numbered
 from torchshim._tensor import Tensor
@@ -11,7 +21,7 @@ from torchshim._tensor import Tensor
 
 @public
 def kl_div(
-    input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
+    input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False
 ) -> Tensor:
     """As `nn.functional.kl_div`; `reduction` is 0, 1 or 2: none, mean or sum.
 
@@ -52,7 +62,7 @@ def binary_cross_entropy_with_logits(
     target: Tensor,
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """As `nn.functional.binary_cross_entropy_with_logits`; `reduction` is 0, 1 or 2.
 
@@ -69,7 +79,7 @@ def binary_cross_entropy_with_logits(
 
 @public
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0
 ) -> Tensor:
     """As `nn.functional.hinge_embedding_loss`; `reduction` is 0, 1 or 2.
 
@@ -89,18 +99,19 @@ def margin_ranking_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """As `nn.functional.margin_ranking_loss`; `reduction` is 0, 1 or 2.
+
+    Operands broadcast, whatever number of dimensions they have.
 
     >>> import torchshim as torch
     >>> a, b, order = torch.ones(2), torch.zeros(2), torch.tensor([1.0, -1.0])
     >>> torch.margin_ranking_loss(a, b, order, reduction=2)
     tensor(1.)
     """
-    return nn_margin_loss.margin_ranking_loss(
-        input1, input2, target, margin, reduction=numbered(reduction)
-    )
+    how = numbered(reduction)
+    return nn_margin_loss.ranked(input1, input2, target, margin, how)
 
 
 @public
@@ -109,7 +120,7 @@ def cosine_embedding_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0.0,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """As `nn.functional.cosine_embedding_loss`; `reduction` is 0, 1 or 2.
 
@@ -132,7 +143,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """As `nn.functional.triplet_margin_loss`; `reduction` is 0, 1 or 2.
 
@@ -146,3 +157,24 @@ def triplet_margin_loss(
     return nn_margin_loss.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=how
     )
+
+
+def _of_mean(name: str, function: Callable[..., Tensor]) -> None:
+    """The dispatcher's form of a loss, which is the mean where nothing is said."""
+    place = list(inspect.signature(function).parameters).index("reduction")
+
+    @functools.wraps(function)
+    def loss(*args: Any, **named: Any) -> Tensor:
+        if len(args) <= place:
+            named.setdefault("reduction", 1)
+        return function(*args, **named)
+
+    public(loss, name=name, namespaces=("ops.aten",))
+
+
+for _function in (
+    *(kl_div, binary_cross_entropy_with_logits, hinge_embedding_loss),
+    *(margin_ranking_loss, cosine_embedding_loss, triplet_margin_loss),
+):
+    _of_mean(_function.__name__, _function)
+_of_mean("ctc_loss", nn_ctc.numbered_ctc_loss)

@@ -19,6 +19,7 @@ from torchshim._settings import changing_precision, check_bool
 
 __all__ = [
     "SDPAParams",
+    "SDPBackend",
     "allow_fp16_bf16_reduction_math_sdp",
     "blas_workspace_size",
     "can_use_cudnn_attention",
@@ -351,6 +352,24 @@ def is_flash_attention_available() -> bool:
 def is_ck_sdpa_available() -> bool:
     """Whether PyTorch was built with composable kernels: no."""
     return False
+
+
+class SDPBackend(enum.Enum):
+    """The kernels of scaled dot product attention."""
+
+    __module__ = "torchshim.nn.attention"
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
 
 
 class SDPAParams:

@@ -447,7 +447,9 @@ class Node(_Linked):
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Replaces a node wherever it is an argument of this one."""
-        self._tell_replaced(old_input, new_input.name, self)
+        # A tuple of nodes has no name, which only hooks ask for.
+        if getattr(self.graph.owning_module, "_replace_hooks", None):
+            self._tell_replaced(old_input, new_input.name, self)
         self._replace_input_with(old_input, new_input)
 
     def _replace_input_with(self, old_input: Node, new_input: Node) -> None:

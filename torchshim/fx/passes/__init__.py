@@ -6,7 +6,8 @@ import importlib
 from typing import Any
 
 _MODULES = (
-    *("fake_tensor_prop", "graph_drawer", "graph_manipulation", "infra", "shape_prop"),
+    *("annotate_getitem_nodes", "dialect", "fake_tensor_prop", "graph_drawer"),
+    *("graph_manipulation", "infra", "operator_support", "param_fetch", "shape_prop"),
     *("split_module", "split_utils", "tools_common", "utils"),
 )
 

@@ -7,11 +7,11 @@ none of those allowed could serve on the CPU, PyTorch's error is raised.
 from __future__ import annotations
 
 import contextlib
-import enum
 from collections.abc import Iterator
 from typing import Any
 
 from torchshim._functions.nn_attention import sdp_switches
+from torchshim.backends.cuda import SDPBackend
 from torchshim.nn.attention._registry import (
     activate_flash_attention_impl,
     current_flash_attention_impl,
@@ -33,23 +33,6 @@ __all__ = [
 
 #: Whether PyTorch says why it does not use a fused kernel. Nothing is said here.
 WARN_FOR_UNFUSED_KERNELS = False
-
-
-class SDPBackend(enum.Enum):
-    """The kernels of scaled dot product attention."""
-
-    ERROR = -1
-    MATH = 0
-    FLASH_ATTENTION = 1
-    EFFICIENT_ATTENTION = 2
-    CUDNN_ATTENTION = 3
-    OVERRIDEABLE = 4
-
-    def __int__(self) -> int:
-        return self.value
-
-    __index__ = __int__
-
 
 _SWITCHES = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,

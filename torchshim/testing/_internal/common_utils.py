@@ -24,6 +24,7 @@ import time
 import unittest
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,13 @@ def disable_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def find_library_location(lib_name: str) -> Path:
+    """Where a library of PyTorch's tests would be: it is loaded as an empty one."""
+    path = Path(torch.__file__).resolve().parent / "lib" / lib_name
+    torch.ops.test_libraries.add(str(path))
+    return path
 
 
 @contextlib.contextmanager

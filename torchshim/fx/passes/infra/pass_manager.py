@@ -46,7 +46,9 @@ def this_before_that_pass_constraint(this: _Pass, that: _Pass) -> _Constraint:
     return depends_on
 
 
-def _in_order(passes: list[_Pass], constraints: list[_Constraint]) -> list[_Pass]:
+def _topological_sort_passes(
+    passes: list[_Pass], constraints: list[_Constraint]
+) -> list[_Pass]:
     """The passes in an order that satisfies all; RuntimeError if there is none."""
     if not constraints:
         return passes
@@ -129,7 +131,7 @@ class PassManager:
 
     def solve_constraints(self) -> None:
         """Puts the passes in order; RuntimeError if there is none."""
-        self.passes = _in_order(self.passes, self.constraints)
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
 
     def add_checks(self, check: Callable[[Module], None]) -> None:

@@ -1,0 +1,12 @@
+"""Splitting for backends: not supported."""
+
+from torchshim._errors import refused
+
+globals().update(
+    refused(
+        __name__,
+        "FxNetAccNodesFinder FxNetSplitterInternalError SplitResult "
+        "_SplitterBase _SplitterSettingBase",
+        "CapabilityBasedPartitioner takes its place",
+    )
+)
