@@ -26,7 +26,7 @@ PACKAGE = Path(torchshim.__file__).parent
 FILES = sorted(set(PACKAGE.rglob("*.py")) - {PACKAGE / "__main__.py"})
 ALIASES = ("torch", "functorch")
 # Namespaces that only PyTorch's own code uses.
-PRIVATE = ("_VF", "ops.aten")
+PRIVATE = ("_C._nn", "_VF", "ops.aten")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
