@@ -63,6 +63,27 @@ def test_marks_for_intels_tools_are_refused():
 
 
 @case
+def steps_of_optimizers(torch):
+    w = torch.ones(2, requires_grad=True)
+    optimizer, other = torch.optim.SGD([w], lr=0.1), torch.optim.LBFGS([w], lr=0.1)
+
+    def closure():
+        other.zero_grad()
+        loss = (w * 2).sum()
+        loss.backward()
+        return loss
+
+    with torch.profiler.profile() as found:
+        (w * 2).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        other.step(closure)
+    yield [e.name for e in found.events() if e.name.startswith("Optimizer")][:6]
+    optimizer.step()
+    yield w.grad, w
+
+
+@case
 def is_it_on(torch):
     enabled = torch.autograd._profiler_enabled
     yield enabled()

@@ -29,6 +29,7 @@ from torchshim._core.naming import grad_name
 from torchshim._core.storage import TensorBase
 from torchshim._core.walk import watcher
 from torchshim._function_modes import pop_mode, push_mode
+from torchshim._hooks import naming
 from torchshim._tensor import Tensor
 from torchshim.autograd.profiler_util import EventList, FunctionEvent, write_trace
 
@@ -58,6 +59,7 @@ class _Collector:
         self.before = watcher[:]
         watcher[:] = [self.backward]
         program.watchers.append(self.ran)
+        naming.append(record_function)
         push_mode(self)
 
     def stop(self) -> None:
@@ -65,6 +67,7 @@ class _Collector:
             return
         pop_mode()
         program.watchers.remove(self.ran)
+        naming.clear()
         watcher[:] = self.before
         _Collector.current = None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torchshim._core.dtypes import float32
 from torchshim._core.record import local
-from torchshim._hooks import RemovableHandle
+from torchshim._hooks import RemovableHandle, naming
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._base import typename
 from torchshim.optim._parts import (  # noqa: F401 -- found here in PyTorch
@@ -237,8 +237,7 @@ class Optimizer:
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
         """A `step` with the hooks around it, which ends by running the program."""
 
-        @functools.wraps(func)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
             if self._optimizer_step_pre_hooks or _global_optimizer_pre_hooks:
                 args, kwargs = _run_pre_hooks(func, self, args, kwargs)
@@ -254,6 +253,13 @@ class Optimizer:
             if not self.defaults.get("differentiable"):
                 local.rec.flush()
             return out
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not naming:
+                return step(*args, **kwargs)
+            with naming[-1](f"Optimizer.step#{type(args[0]).__name__}.step"):
+                return step(*args, **kwargs)
 
         return wrapper
 
@@ -278,6 +284,12 @@ class Optimizer:
         >>> print(p.grad)
         None
         """
+        if not naming:
+            return self._forget_gradients(set_to_none)
+        with naming[-1](self._zero_grad_profile_name):
+            return self._forget_gradients(set_to_none)
+
+    def _forget_gradients(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for p in group["params"]:
                 if p._grad is None:
