@@ -37,3 +37,39 @@ def one_after_the_other(torch, name, read):
                     if dropped:
                         value.register_hook(lambda grad: grad * 0)
                     yield attempt(value.sum().backward), a.grad, b.grad
+
+
+NODES = {
+    "conv1d": ((1, 2, 5), (3, 2, 2), lambda F, x, w, b: F.conv1d(x, w, b)),
+    "conv_transpose1d": ((1, 2, 5), (2, 3, 2), lambda F, *xs: F.conv_transpose1d(*xs)),
+    "batch_norm": (
+        (4, 3),
+        (3,),
+        lambda F, x, w, b: F.batch_norm(x, None, None, w, b, True),
+    ),
+    "layer_norm": ((4, 3), (3,), lambda F, x, w, b: F.layer_norm(x, [3], w, b)),
+    "group_norm": ((4, 3), (3,), lambda F, x, w, b: F.group_norm(x, 1, w, b)),
+    "instance_norm": (
+        (4, 3, 5),
+        (3,),
+        lambda F, x, w, b: F.instance_norm(x, None, None, w, b),
+    ),
+}
+
+
+@case(atol=1e-5).over(node=list(NODES), power=[1, 2])
+def gradients_of_one_node(torch, node, power):
+    """The bias's has a history, as PyTorch's node holds the others."""
+    first, second, function = NODES[node]
+    x, w, b = (
+        torch.rand(shape, dtype=torch.float64, requires_grad=True)
+        for shape in (first, second, (3,))
+    )
+    for _ in range(2):
+        y = function(torch.nn.functional, x, w, b)
+        y = y if power == 1 else y * y
+        grads = torch.autograd.grad(y.sum(), (x, w, b), create_graph=True)
+        yield [g.requires_grad for g in grads]
+        if grads[-1].requires_grad:
+            total = (grads[-1] * torch.arange(3)).sum()
+            yield torch.autograd.grad(total, (x, w, b), allow_unused=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchshim._core.batching import results_of, seen_by, wrong_product
 from torchshim._core.call import Call, PythonCall
-from torchshim._core.dependence import dependence, is_telling
+from torchshim._core.dependence import dependence, is_one_node, is_telling
 from torchshim._core.device import get_default_device
 from torchshim._core.dtypes import INTEGER, array_dtype, get_default_dtype
 from torchshim._core.extent import COUNTS, check_extent, raise_lack, too_many_elements
@@ -80,7 +80,8 @@ class Inference:
         if call.write:
             check_kept(metas[0], avals[0][0])
         sources: Sequence[Any] | None = None
-        if wrt and not (levels or batches) and is_telling(call, metas):
+        telling = is_telling(call, metas) and not is_one_node(call)
+        if wrt and not (levels or batches) and telling:
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
         replaced: Sequence[Meta] = ()
         if op is not None and op.mutates:
