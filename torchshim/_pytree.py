@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
@@ -109,7 +109,8 @@ def _named(cls: Any) -> Callable[..., Any]:
     return lambda items, context: cls(list(items))
 
 
-NAMEDTUPLE = cast(type, types.new_class("namedtuple"))
+# As PyTorch has it, the function in the place of a class.
+NAMEDTUPLE = cast(type, namedtuple)
 
 DICTS = (dict, OrderedDict, defaultdict)
 
@@ -257,11 +258,11 @@ class TreeSpec:
     )
 
     def __init__(
-        self, type: Any, context: Context = None, children: Iterable[TreeSpec] = ()
+        self, type: Any, context: Context, children_specs: Iterable[TreeSpec]
     ) -> None:
         self.type = type
         self._context = context
-        self._children = list(children)
+        self._children = list(children_specs)
         self.num_children = len(self._children)
         if type is None:
             self.num_nodes = self.num_leaves = 1
@@ -414,10 +415,10 @@ class LeafSpec(TreeSpec, metaclass=_LeafMeta):
             FutureWarning,
             stacklevel=2,
         )
-        super().__init__(None)
+        super().__init__(None, None, ())
 
 
-_LEAF = TreeSpec(None)
+_LEAF = TreeSpec(None, None, ())
 
 
 # Taking apart and putting together ----------------------------------------------------
@@ -446,8 +447,8 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree of this structure with these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of "
-            f"PyTreeSpec but got item of type {type(treespec)}."
+            "Expected `treespec` to be an instance of PyTreeSpec but got item of type "
+            f"{type(treespec)}."
         )
     return treespec.unflatten(leaves)
 

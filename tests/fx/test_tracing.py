@@ -462,3 +462,29 @@ def into_layers(torch, line):
     if "Bilinear" in line:
         twice = Twice(layer)
         yield torch.fx.GraphModule(twice, tracer.trace(twice)).code
+
+
+@case
+def what_looks_at_its_condition(torch):
+    def chosen(x):
+        return torch.cond(x[0] == 0, torch.sin, torch.neg, (x,))
+
+    def repeated(x):
+        return torch.while_loop(lambda x: x < 3, lambda x: x + 1, (x,))
+
+    yield attempt(torch.fx.symbolic_trace, chosen)
+    yield type(attempt(torch.fx.symbolic_trace, repeated))
+
+
+@case(warnings=False)
+def scripted_modules(torch):
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.jit.script(torch.nn.Sequential(torch.nn.Tanh()))
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    traced = torch.fx.symbolic_trace(Outer())
+    yield traced(torch.ones(2))

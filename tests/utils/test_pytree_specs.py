@@ -135,3 +135,28 @@ def dataclasses_as_nodes(torch):
     leaves, spec = tree.tree_flatten(Pair(1, 2))
     yield leaves, tree.treespec_dumps(spec), tree.tree_unflatten([5], spec).y
     yield tree.tree_leaves_with_path([Pair(1, 2)])
+
+
+@case(warnings=False)
+def lists_and_dicts_of_graphs_have_paths(torch):
+    lib = pytree(torch)
+    fx = importlib.import_module(f"{torch.__name__}.fx.immutable_collections")
+    tree = fx.immutable_dict(a=fx.immutable_list([1, 2]), b=3)
+    found, spec = lib.tree_flatten_with_path(tree)
+    yield [(lib.keystr(path), leaf) for path, leaf in found], str(spec)
+    yield lib.treespec_loads(lib.treespec_dumps(spec)) == spec
+
+
+@case(warnings=False)
+def specs_made_by_hand(torch):
+    lib = pytree(torch)
+    pair = namedtuple("pair", "a b")
+    spec = lib.tree_structure(pair(1, 2))
+    yield spec.type is namedtuple, str(spec)
+    yield attempt(spec.flatten_up_to, (1, 2))
+    yield attempt(lib.TreeSpec, list, None)
+    leaf = lib.tree_structure(1)
+    made = lib.TreeSpec(type=list, context=None, children_specs=[leaf])
+    yield made == lib.tree_structure([1]), lib.LeafSpec() == leaf
+    yield attempt(lib.tree_unflatten, [1], 3)
+    yield sorted(lib.__all__), lib.FlattenFunc is lib.FlattenFn

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchshim import _pytree
-from torchshim._derived import fns, public
+from torchshim._derived import NEVER, fns, public
 from torchshim._tensor import Tensor
 
 _NO_OPERANDS = (
@@ -15,7 +15,8 @@ _NO_OPERANDS = (
 )
 
 
-@public
+# Only the branches ask classes that override: `pred` is looked at here.
+@public(overridden=NEVER)
 def cond(
     pred: Any,
     true_fn: Callable[..., Any],
@@ -63,7 +64,7 @@ def _chosen(pred: Tensor, if_true: Any, if_false: Any) -> Any:
     return spec.unflatten([fns.where(holds, yes, no) for yes, no in pairs])
 
 
-@public
+@public(overridden=NEVER)
 def while_loop(
     cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any
 ) -> Any:

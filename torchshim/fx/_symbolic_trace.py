@@ -198,9 +198,12 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a module's call is one node: PyTorch's own, but for Sequential."""
+        """Whether a module's call is one node: PyTorch's own, but for Sequential.
+
+        Scripted modules are ones, too, whose code PyTorch cannot trace either.
+        """
         module = torch_module(m.__module__)
-        own = module.startswith("torch.nn") or module.startswith("torch.ao.nn")
+        own = module.startswith(("torch.nn", "torch.ao.nn", "torch.jit"))
         return own and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/fx.html#torch.fx.Node.args
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -77,6 +78,11 @@ _refusing(*_LIST_CHANGES)(immutable_list)
 _refusing(*_DICT_CHANGES)(immutable_dict)
 
 
+def _keyed(plain: type, tree: Any) -> Any:
+    keys = importlib.import_module("torchshim.utils._pytree")
+    return getattr(keys, f"_{plain.__name__}_flatten_with_keys")(tree)
+
+
 def _register(cls: type, plain: type) -> None:
     node = SUPPORTED_NODES[plain]
     register_pytree_node(
@@ -84,7 +90,8 @@ def _register(cls: type, plain: type) -> None:
         node.flatten_fn,
         lambda items, context: cls(node.unflatten_fn(items, context)),
         serialized_type_name=f"torch.fx.immutable_collections.{cls.__name__}",
-        flatten_with_keys_fn=node.flatten_with_keys_fn,
+        # The plain one's, in a layer above this one.
+        flatten_with_keys_fn=lambda tree: _keyed(plain, tree),
     )
 
 

@@ -15,6 +15,7 @@ from torchshim._pytree import (
 from torchshim._pytree import (
     DICTS,
     NAMEDTUPLE,
+    NO_NAME,
     Context,
     FlattenFn,
     IsLeaf,
@@ -48,9 +49,6 @@ from torchshim._pytree import (
     treespec_pprint,
 )
 from torchshim._pytree import (
-    NO_NAME as NO_SERIALIZED_TYPE_NAME_FOUND,
-)
-from torchshim._pytree import (
     SERIALIZED_TYPES as SUPPORTED_SERIALIZED_TYPES,
 )
 from torchshim._pytree import (
@@ -72,19 +70,33 @@ from torchshim._pytree import (
     map_only as map_only,
 )
 from torchshim.utils._pytree_text import (
-    PROTOCOL as DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
-)
-from torchshim.utils._pytree_text import (
-    EnumEncoder,
-    enum_object_hook,
-    pytree_to_str,
-    str_to_pytree,
+    PROTOCOL,
     treespec_dumps,
     treespec_loads,
+)
+from torchshim.utils._pytree_text import (
+    EnumEncoder as EnumEncoder,
+)
+from torchshim.utils._pytree_text import (
+    enum_object_hook as enum_object_hook,
+)
+from torchshim.utils._pytree_text import (
+    pytree_to_str as pytree_to_str,
+)
+from torchshim.utils._pytree_text import (
+    str_to_pytree as str_to_pytree,
 )
 
 _get_node_type = node_type  # PyTorch's name, which programs import
 _is_namedtuple_instance = is_namedtuple_instance
+NO_SERIALIZED_TYPE_NAME_FOUND = NO_NAME
+DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = PROTOCOL
+# What contexts become to be written as JSON, and back.
+DumpableContext = Any
+ToDumpableContextFn = Callable[[Context], DumpableContext]
+FromDumpableContextFn = Callable[[DumpableContext], Context]
+FlattenFunc = FlattenFn
+UnflattenFunc = UnflattenFn
 PyTreeSpec = TreeSpec
 _LEAF_SPEC = tree_structure(None)
 STANDARD_DICT_TYPES = frozenset(DICTS)
@@ -102,16 +114,16 @@ def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
 
 
 __all__ = [
-    "DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL",
-    "NO_SERIALIZED_TYPE_NAME_FOUND",
     "Context",
-    "EnumEncoder",
+    "DumpableContext",
     "FlattenFn",
+    "FromDumpableContextFn",
     "LeafSpec",
     "PyTree",
+    "PyTreeSpec",
+    "ToDumpableContextFn",
     "TreeSpec",
     "UnflattenFn",
-    "enum_object_hook",
     "is_namedtuple",
     "is_namedtuple_class",
     "is_namedtuple_instance",
@@ -120,9 +132,7 @@ __all__ = [
     "is_structseq_instance",
     "key_get",
     "keystr",
-    "pytree_to_str",
     "register_pytree_node",
-    "str_to_pytree",
     "tree_all",
     "tree_all_only",
     "tree_any",
@@ -159,6 +169,9 @@ class KeyEntry(Protocol):
     def __str__(self) -> str: ...
 
     def get(self, parent: Any) -> Any: ...
+
+
+KeyPath = tuple[KeyEntry, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _told(spec: TreeSpec) -> dict[str, Any]:
 def _read(told: dict[str, Any]) -> TreeSpec:
     name, context, children = told["type"], told["context"], told["children_spec"]
     if name is None and context is None and not children:
-        return TreeSpec(None)
+        return TreeSpec(None, None, ())
     if name not in TYPE_OF_NAME:
         raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
     known = SERIALIZED_TYPES[TYPE_OF_NAME[name]]
