@@ -464,3 +464,24 @@ def elements_of_meta_tensors(torch):
     yield attempt(x.map_, y, max), attempt(y.map_, x, max)
     yield attempt(x.map2_, x, y, max), attempt(x.long().map_, x, max)
     yield attempt(x.clone().requires_grad_().map_, x, max)
+
+
+@case.lines("""
+torch.zeros(two)
+torch.zeros(torch.tensor([[2]]))
+torch.zeros(two, 3)
+torch.zeros((two, torch.tensor([[1]])))
+torch.zeros(size=two)
+torch.zeros(torch.tensor([2, 3]))
+torch.zeros(torch.tensor([2.0]))
+torch.full((two,), 1), torch.empty(two).shape, torch.rand(two).shape
+torch.ones(2).new_zeros(two), torch.ones(2).new_ones((two, 3))
+torch.eye(two), torch.eye(2, torch.tensor([[1]]))
+torch.randperm(two).shape, torch.randint(two, (two,)).shape
+torch.ones(4).split([torch.tensor([1]), 3])
+torch.tril_indices(two, 2)
+torch.hann_window(two)
+torch.ones(4).select(0, two), torch.ones(4).narrow(0, two, 1)
+""")
+def tensors_of_one_element_as_sizes(torch, line):
+    return evaluate(torch, line, two=torch.tensor([2]))

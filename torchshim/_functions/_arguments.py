@@ -74,13 +74,17 @@ def missing(function: str, *names: str) -> TypeError:
     )
 
 
-def as_index(value: Any) -> int | None:
-    """An integer argument, or None if it is none."""
+def as_index(value: Any, *, single: bool = False) -> int | None:
+    """An integer argument, or None if it is none.
+
+    `single`: a tensor of one element is one, too, whatever its dimensions.
+    """
     if value.__class__ is int:
         return value
     if isinstance(value, TensorBase):
         meta = value._tmeta
-        if meta.shape or meta.dtype.category > dtypes.INTEGER:
+        many = meta.shape.numel() != 1 if single else meta.shape
+        if many or meta.dtype.category > dtypes.INTEGER:
             return None
         return value.__index__()  # type: ignore[attr-defined]
     if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
@@ -102,13 +106,15 @@ def size_of(
         given, position = (keyword,), 0
     if len(given) == 1 and isinstance(given[0], (tuple, list)):
         items: Sequence[Any] = given[0]
-    elif len(given) == 1 and (given[0].__class__ is bool or as_index(given[0]) is None):
+    elif len(given) == 1 and (
+        given[0].__class__ is bool or as_index(given[0], single=position == 1) is None
+    ):
         raise TypeError(wrong(function, name, position, "tuple of ints", given[0]))
     else:
         items = given
     sizes: list[int] = []
     for at, item in enumerate(items):
-        size = item if item.__class__ is int else as_index(item)
+        size = item if item.__class__ is int else as_index(item, single=True)
         if at and isinstance(item, bool):  # an integer, but where it stands first
             size = int(item)
         if size is None:

@@ -43,7 +43,7 @@ def selected(input: Tensor, dim: int, index: int) -> tuple[int, int]:
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
-    at = as_index(index)
+    at = as_index(index, single=True)
     if at is None:
         raise TypeError(
             f"select(): argument 'index' (position 3) must be int, not {kind_of(index)}"
@@ -110,7 +110,7 @@ def _whole(value: Any) -> int:
     """An integer; TypeError for anything else, for which the parser has its words."""
     if value.__class__ is int:
         return value
-    found = as_index(value)
+    found = as_index(value, single=True)
     if found is None:
         raise TypeError(f"an int was expected, not {kind_of(value)}")
     return found

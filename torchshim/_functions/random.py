@@ -267,7 +267,8 @@ def randint(
     given: dict[str, Any] = dict(zip(names[first:], args, strict=False))
     bad = len(args) > 3 - first or any(n in given or n not in names for n in named)
     given.update(named)
-    low, high = as_index(given.get("low", 0)), as_index(given.get("high"))
+    low = as_index(given.get("low", 0), single=True)
+    high = as_index(given.get("high"), single=True)
     size = given.get("size")
     if not bad and high is None and len(args) == 2 and len(given) == 2:
         raise TypeError(wrong("randint", "high", 1, "int", given.get("high")))
@@ -308,7 +309,7 @@ def randperm(
     """
     if n is None:
         raise missing("randperm", "n")
-    count = as_index(n)
+    count = as_index(n, single=True)
     if count is None:
         raise TypeError(wrong("randperm", "n", 1, "int", n))
     check_size("randperm", (count,))

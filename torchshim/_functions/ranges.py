@@ -344,10 +344,10 @@ def eye(
     """
     if n is None:
         raise missing("eye", "n")
-    rows = as_index(n)
+    rows = as_index(n, single=True)
     if rows is None:
         raise TypeError(wrong("eye", "n", 1, "int", n))
-    columns = rows if m is None else as_index(m)
+    columns = rows if m is None else as_index(m, single=True)
     if columns is None:
         raise TypeError(wrong("eye", "m", 2, "int", m))
     for name, count in (("n", rows), ("m", columns)):
