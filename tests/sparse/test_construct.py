@@ -281,3 +281,47 @@ def legacy_ones_say_nothing_of_invariants(torch):
         warnings.simplefilter("always")
         torch.sparse.FloatTensor(indices, values, (3,)).to_dense()
     yield any("invariant" in str(each.message) for each in caught)
+
+
+@case(warnings=False)
+def invariants_of_compressed_tensors(torch):
+    csr, csc, t = torch.sparse_csr_tensor, torch.sparse_csc_tensor, torch.tensor
+    three, rows = t([1.0, 2.0, 3.0]), t([0, 2, 3])
+    calls = (
+        (csr, t([0.0, 2, 3]), t([0.0, 2, 1]), (2, 3)),
+        (csr, rows.short(), t([0, 2, 1]).short(), (2, 3)),
+        (csr, rows.int(), t([0, 2, 1]), (2, 3)),
+        (csc, rows.int(), t([0, 1, 1]), (3, 2)),
+        (csr, rows, t([0, 2]), (2, 3)),
+        (csc, rows, t([0, 2]), (3, 2)),
+        (csr, t([0, 2]), t([0, 2, 1]), (2, 3)),
+        (csc, t([0, 2, 3]), t([0, 1, 1]), (2, 3)),
+        (csr, rows, t([0, 2, 1]), (2, 3, 1)),
+        (csr, rows, t([0, 2, 1]), (6,)),
+        (csr, t([1, 2, 3]), t([2, 0, 9]), (2, 3)),
+        (csr, t([1, 2, 3]), t([2, 0, 1]), (2, 3)),
+        (csr, t([0, 2, 5]), t([2, 0, 1]), (2, 3)),
+        (csr, t([0, 4, 3]), t([0, 1, 1]), (2, 3)),
+        (csr, rows, t([2, 0, 1]), (2, 3)),
+        (csr, rows, t([0, 0, 1]), (2, 3)),
+        (csc, rows, t([1, 0, 1]), (3, 2)),
+        (csr, rows, t([0, 2, 1]), (2, 3)),
+        (csr, t([0, 0, 3]), t([0, 1, 2]), (2, 3)),
+        (csr, t([0, 3, 3]), t([0, 1, 2]), (2, 3)),
+    )
+    for make, outer, inner, size in calls:
+        yield attempt(make, outer, inner, three, size, check_invariants=True)
+    empty = torch.zeros(0, dtype=torch.int64)
+    yield csr(t([0, 0]), empty, torch.zeros(0), (1, 3), check_invariants=True)
+
+
+@case(warnings=False)
+def empty_ones_like_compressed_tensors(torch):
+    x = torch.eye(2).to_sparse_csr()
+    for y in (x, x.to_sparse_csc()):
+        yield torch.zeros_like(y), torch.zeros_like(y, dtype=torch.int32)
+        yield torch.zeros_like(y, requires_grad=True)
+        yield torch.empty_like(y)._nnz(), torch.empty_like(y).layout
+        yield y.new_zeros((2, 3))
+    coo = x.to_sparse_coo()
+    yield coo._dimI(), coo._dimV(), torch.eye(2).to_sparse(1)._dimV()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
@@ -396,3 +396,20 @@ def saved_by_functions(torch):
         yield y, saved, saved.requires_grad, saved.layout
         y.square().sum().backward()
         yield values.grad, b.grad
+
+
+@case(warnings=False)
+def products_with_a_sparse_weight(torch):
+    weight = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 3))
+    x = torch.arange(12.0).view(4, 3).requires_grad_()
+    for each in (weight, weight.to_sparse_csr()):
+        out = torch.nn.functional.linear(x, each)
+        yield out, torch.autograd.grad(out.sum(), x)
+        yield each.to_dense() + torch.ones(2, 3)
+    bias = torch.ones(2)
+    yield attempt(torch.nn.functional.linear, x, weight, bias)
+    csr = weight.to_sparse_csr()
+    yield csr + torch.ones(2, 3), torch.add(csr, torch.ones(2, 3), alpha=2)
+    yield attempt(lambda: weight + torch.ones(2, 3))
+    yield weight.movedim(0, 1), torch.moveaxis(weight, (0, 1), (1, 0))
+    yield attempt(weight.movedim, (0, 0), (0, 1))

@@ -295,33 +295,71 @@ def _compressed(
 def _check_compressed(
     layout: Any, outer: Any, inner: Any, values: Any, shape: Sequence[int]
 ) -> None:
-    names = LAYOUT_NAMES[layout.name]
-    rows, columns = shape if layout.name == "sparse_csr" else shape[::-1]
-    counts, places = host_indices(outer), host_indices(inner)
+    first, second = LAYOUT_NAMES[layout.name]
+    if len(shape) != 2:
+        raise RuntimeError(
+            "tensor dimensionality must be sum of batch, base, and dense "
+            f"dimensionalities (=0 + 2 + 0) but got {len(shape)}"
+        )
+    by_rows = layout.name == "sparse_csr"
+    lines, across = shape if by_rows else shape[::-1]
+    if outer.shape[0] != lines + 1:
+        raise RuntimeError(
+            f"{first}.shape[-1] must be equal to the number of "
+            f"{'rows' if by_rows else 'columns'} + 1 (={lines + 1}), but got "
+            f"{outer.shape[0]}"
+        )
+    if inner.shape[0] != values.shape[0]:
+        raise RuntimeError(
+            f"{second}.shape[-1] must be equal to nnz (={values.shape[0]}) as defined "
+            f"by values.shape[0], but got {inner.shape[0]}"
+        )
+    if outer.dtype is not inner.dtype:
+        kinds = " and ".join(each.dtype.scalar_name for each in (outer, inner))
+        raise RuntimeError(
+            f"{first} and {second} must have the same dtype, bot got {kinds}, "
+            "respectively"
+        )
+    if outer.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError(
+            f"{first} and {second} dtype must be Int or Long, but got "
+            f"{outer.dtype.scalar_name}"
+        )
+    _check_places(layout, host_indices(outer), host_indices(inner), across)
+
+
+def _check_places(layout: Any, counts: Any, places: Any, across: int) -> None:
+    """RuntimeError for the first invariant that does not hold."""
+    first, second = LAYOUT_NAMES[layout.name]
     length, other = halves(layout.name)
-    for good, text in (
+    steps = np.diff(counts)
+    piece = f"{second}[..., {first}[..., i - 1]:{first}[..., i]]"
+
+    def each_sorted() -> bool:
+        rising = np.diff(places) > 0
+        # Between the last of a line and the first of the next it may fall.
+        rising[[at - 1 for at in counts[1:-1] if 0 < at < len(places)]] = True
+        return bool(rising.all())
+
+    for holds, text in (
         (
-            len(counts) == rows + 1,
-            f"`{names[0]}.shape[-1] == {length} + 1` is not satisfied.",
+            lambda: not len(places) or (places.min() >= 0 and places.max() < across),
+            f"0 <= {second} < {other}",
+        ),
+        (lambda: counts[0] == 0, f"{first}[..., 0] == 0"),
+        (lambda: counts[-1] == len(places), f"{first}[..., -1] == nnz"),
+        (
+            lambda: ((steps >= 0) & (steps <= across)).all(),
+            f"0 <= {first}[..., 1:] - {first}[..., :-1] <= {other}",
         ),
         (
-            len(places) == values.shape[0],
-            f"`{names[1]}.shape[-1] == nnz` is not satisfied.",
-        ),
-        (counts[:1].sum() == 0, f"`{names[0]}[..., 0] == 0` is not satisfied."),
-        (counts[-1] == len(places), f"`{names[0]}[..., -1] == nnz` is not satisfied."),
-        (
-            bool(((np.diff(counts) >= 0) & (np.diff(counts) <= columns)).all()),
-            f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {other}` is not "
-            "satisfied.",
-        ),
-        (
-            not len(places) or (places.min() >= 0 and places.max() < columns),
-            f"`0 <= {names[1]} < {other}` is not satisfied.",
+            each_sorted,
+            f"{piece} for all i = 1, ..., {length} are sorted and distinct along the "
+            "last dimension values",
         ),
     ):
-        if not good:
-            raise RuntimeError(text)
+        if not holds():
+            raise RuntimeError(f"`{text}` is not satisfied.")
 
 
 @public

@@ -294,6 +294,20 @@ def _nnz(self: Any) -> int:
     return self._v.shape[0]
 
 
+@public(namespaces=(), method="_dimI")
+@handles("_dimI")
+def _dims_of_indices(self: Any) -> int:
+    """How many dimensions the indices are of."""
+    return _parts_of(self, "_dimI")._i.shape[0]
+
+
+@public(namespaces=(), method="_dimV")
+@handles("_dimV")
+def _dims_of_values(self: Any) -> int:
+    """How many dimensions each value has."""
+    return _parts_of(self, "_dimV")._v.ndim - 1
+
+
 @public(namespaces=(), method=True)
 @handles("_coalesced_")
 def _coalesced_(self: Any, coalesced: bool) -> Any:

@@ -19,10 +19,14 @@ from torchshim._derived import fns
 from torchshim._functions import creation
 from torchshim._functions._arguments import size_of
 from torchshim._functions.convert import CAST_METHODS
-from torchshim._functions.sparse_construct import empty_coo, old_arguments, old_tensor
+from torchshim._functions.sparse_construct import (
+    empty_coo,
+    of_size,
+    old_arguments,
+    old_tensor,
+)
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
-    COO,
     handles,
     is_sparse,
     refreshed,
@@ -148,7 +152,8 @@ def _new(
     requires_grad: Any,
 ) -> Any:
     """A tensor without values or, where that layout is asked for, a dense one."""
-    if not self.is_sparse or layout not in (None, COO, strided):
+    own = layout is None or layout is self.layout
+    if not own and (not self.is_sparse or layout is not strided):
         refuse(function, self)
     kind = self.dtype if dtype is None else dtype
     where = self.device if device is None else device
@@ -163,6 +168,13 @@ def _new(
         )
     if pin_memory:
         raise RuntimeError(_NOT_PINNED)
+    if not self.is_sparse:
+        if function == "empty_like":  # with as many values
+            options = {"dtype": kind, "device": where, "requires_grad": requires_grad}
+            return self._like(creation.empty(self._v.shape, **options))
+        return of_size(
+            function, 0, size, None, self.layout, kind, where, False, requires_grad
+        )
     return empty_coo(size, kind, where, builtins.bool(requires_grad), dense_dim)
 
 

@@ -285,6 +285,9 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
 def _sum(name: str, input: Any, other: Any, alpha: Any) -> Any:
     if is_sparse(input):
         if not is_sparse(other):
+            if not input.is_sparse and isinstance(other, Tensor) and name == "add":
+                # PyTorch swaps the two, and `alpha` is that of the sparse one.
+                return _sum(name, other, input, alpha)
             raise RuntimeError(
                 "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
             )

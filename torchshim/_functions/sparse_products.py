@@ -230,11 +230,16 @@ def addmm(
 
 @handles("linear")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """As `nn.functional.linear`, where the input is sparse."""
-    if not is_sparse(input):
-        refuse("linear", weight)
+    """As `nn.functional.linear`, where the input or the weight is sparse."""
     if bias is None:
-        return mm(input, weight.t())
+        return matmul(input, weight.t())
+    if not is_sparse(input):
+        kinds = [LAYOUT_TEXTS[each.layout.name] for each in (input, weight.t())]
+        raise RuntimeError(
+            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and "
+            "'mat2' to have strided layout, got 'mat1' with layout "
+            f"{kinds[0]} and 'mat2' with layout {kinds[1]}"
+        )
     return addmm(bias, input, weight.t())
 
 

@@ -24,6 +24,7 @@ from torchshim._functions.sparse_tensor import (
     planned,
     refuse,
 )
+from torchshim._ops.view_geometry import moved as dims_moved
 from torchshim._ops.view_geometry import wrap_dim
 
 # -- dimensions in another order -------------------------------------------------------
@@ -99,6 +100,13 @@ def permute(input: Any, *dims: Any) -> Any:
     if order[count:] != list(range(count, input.ndim)):
         refuse("permute of dense dimensions", input)
     return reordered(input, order[:count], "Permute")
+
+
+@handles("movedim", "moveaxis")
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """As `torch.movedim`, of sparse dimensions."""
+    start, end = ((d,) if d.__class__ is int else d for d in (source, destination))
+    return permute(input, *dims_moved(input.ndim, start, end))
 
 
 def _reversed(self: Any) -> Any:
