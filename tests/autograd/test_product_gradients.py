@@ -73,3 +73,17 @@ def gradients_of_one_node(torch, node, power):
         if grads[-1].requires_grad:
             total = (grads[-1] * torch.arange(3)).sum()
             yield torch.autograd.grad(total, (x, w, b), allow_unused=True)
+
+
+@case
+def gradients_of_sums_without_nan(torch):
+    """They have the history of what arrives alone."""
+    for squared in (False, True, False):
+        x = torch.tensor([[1.0, float("nan")], [2.0, 3.0]], requires_grad=True)
+        y = torch.nansum(x, 0)
+        (g,) = torch.autograd.grad(
+            (y * y if squared else y).sum(), x, create_graph=True
+        )
+        yield g.requires_grad
+        if squared:
+            yield torch.autograd.grad(g.sum(), x)

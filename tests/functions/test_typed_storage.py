@@ -234,3 +234,12 @@ def told_every_time(torch):
         yield [w.filename.endswith("test_typed_storage.py") for w in said]
     finally:
         set_always(False)
+
+
+@case(warnings=False)
+def bytes_as_numbers(torch):
+    u = torch.ones(2).untyped_storage()
+    yield u.float().tolist(), u.int().tolist(), u.byte().dtype, u.half().dtype
+    b = u.byte()
+    b[0] = 3
+    yield b.tolist(), u.tolist()

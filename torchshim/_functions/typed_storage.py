@@ -363,8 +363,8 @@ def _dtype_of(kind: Any) -> dtypes.dtype:
 def _conversion(dtype: dtypes.dtype) -> Any:
     def convert(self: Any) -> TypedStorage:
         if isinstance(self, UntypedStorage):
-            self = TypedStorage(wrap_storage=self, dtype=dtypes.uint8)
-            return self._to(dtype) if dtype is not dtypes.uint8 else self.clone()
+            # Of a copy: what tensors show of the memory has a dtype.
+            self = TypedStorage(wrap_storage=self.clone(), dtype=dtypes.uint8)
         return self._to(dtype)
 
     convert.__doc__ = f"The elements in {dtype}."

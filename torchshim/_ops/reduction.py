@@ -135,6 +135,7 @@ def prod(
 @op(
     grad_fn="NansumBackward0",
     saves=("input",),
+    curved=False,
     typecheck=_asked,
     out="computed",
 )
