@@ -16,12 +16,13 @@ def own_trie():
     """An empty trie for one test: it has to learn what those before it have learnt."""
     rec = local.rec
     rec.flush()
-    known = rec.root, rec.states
+    known = rec.root, rec.states, rec.varied, rec.last
+    rec.varied, rec.last = {}, {}
     rec.root = rec.state = State(None, ROOT, None, first_slot=rec.first_slot)
     rec.states = 0
     yield
     rec.flush()
-    rec.root, rec.states = known
+    rec.root, rec.states, rec.varied, rec.last = known
     rec.state = rec.root
 
 

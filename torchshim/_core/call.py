@@ -20,6 +20,7 @@ from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.meta import broadcast_shape, contiguous_strides
 from torchshim._core.op import (
     DERIVED,
+    IN_RANGE,
     INDEX,
     INDICES,
     OPERAND,
@@ -207,7 +208,10 @@ class Call(AnyCall):
 
     def placeholders(self) -> list[Any]:
         """Stand-ins for runtime scalars where only their kind matters."""
-        return [1 if hole.integer else 0.0 for hole in scalar_holes(self.template)]
+        return [
+            1 if hole.integer else IN_RANGE if hole.plain else 0.0
+            for hole in scalar_holes(self.template)
+        ]
 
     # -- running ---------------------------------------------------------------
 
@@ -219,7 +223,8 @@ class Call(AnyCall):
             if entry is HOLE:
                 args.append(next(arrays_left))
             elif isinstance(entry, ScalarHole):
-                args.append(next(scalars_left))
+                value = next(scalars_left)
+                args.append(_plain(value) if entry.plain else value)
             elif isinstance(entry, Number):
                 args.append(entry.value)
             elif isinstance(entry, tuple):
@@ -345,6 +350,16 @@ def _operand_kind(arg: Any) -> tuple[DType, int]:
     if not isinstance(kind, DType):
         kind = dtypes.from_array_dtype(kind)
     return kind, promotion.DIMENSIONED if arg.shape else promotion.ZERO_DIM
+
+
+def _plain(value: Any) -> Any:
+    """A runtime scalar as one that weighs in promotion what a Python number does."""
+    if isinstance(value, float):
+        return float(value)
+    # (`lax.convert_element_type` does not take `weak_type`.)
+    return jax.lax.convert_element_type_p.bind(
+        value, new_dtype=np.dtype(np.float64), weak_type=True, sharding=None
+    )
 
 
 def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:

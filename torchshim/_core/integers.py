@@ -18,7 +18,7 @@ from torchshim._core.op import (
     OPT_SCALAR,
     SCALAR,
 )
-from torchshim._core.template import INT_HOLE, Number
+from torchshim._core.template import INT_HOLE, Number, ScalarHole
 
 _ROLES = (INDEX, INDICES, OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 # Runtime scalars travel as float64, which holds smaller ones.
@@ -37,23 +37,25 @@ def with_holes(call: Any, mask: Sequence[bool]) -> Any:
         return call
     if not isinstance(call, Call):
         return call.around(with_holes(call.inner, mask))
-    places = [at for at, m in zip(_positions(call), mask, strict=True) if m]
+    places = [
+        (*at, INT_HOLE) for at, m in zip(_positions(call), mask, strict=True) if m
+    ]
     template = punched(call.template, places)
     op, holed, default, write = call.op, tuple(template), call.default_dtype, call.write
     return intern_call((op, holed, default), lambda: Call(op, holed, default, write))
 
 
 def punched(
-    entries: Sequence[Any], places: Sequence[tuple[int, int | None]]
+    entries: Sequence[Any], places: Sequence[tuple[int, int | None, ScalarHole]]
 ) -> list[Any]:
-    """A template (or a key) with `INT_HOLE` at (entry, position in it if a tuple)."""
+    """A template (or a key) with holes at (entry, position in it if a tuple)."""
     found = list(entries)
-    for part, inner in places:
+    for part, inner, hole in places:
         if inner is None:
-            found[part] = INT_HOLE
+            found[part] = hole
         else:
             piece = list(found[part])
-            piece[inner] = INT_HOLE
+            piece[inner] = hole
             found[part] = tuple(piece)
     return found
 

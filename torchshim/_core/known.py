@@ -10,12 +10,13 @@ from torchshim._core.learning import Learning
 from torchshim._core.op import INDEX, INDICES, SCALAR_ROLES, Op
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase
+from torchshim._core.template import INT_HOLE, PLAIN_HOLE, ScalarHole
 
 _INT = (int,)
 
 
 class Known(Learning):
-    """Finds known events with integers that are runtime scalars, too."""
+    """Finds known events with numbers that became runtime scalars, too."""
 
     def call_again(self, op: Op, args: Sequence[Any]) -> State:
         """As `call`, of a view operator or the write of a view; looked up first."""
@@ -38,7 +39,7 @@ class Known(Learning):
         return found
 
     def _learnt_event(self, key: Any, start: State) -> State | None:
-        """A known event with integers that are runtime scalars, which it fills in.
+        """A known event with numbers that became runtime scalars, which it fills in.
 
         The others, floats, are left to the caller, who takes them for the first ones.
         """
@@ -46,36 +47,42 @@ class Known(Learning):
         if learnt is None or op.warns is not None:
             return None
         floats = [i for i, part in enumerate(key) if part is float]
-        numbers = _integers_of(op, key)
+        numbers = _varying_of(op, key)
         if floats and numbers and floats[-1] > numbers[0][0]:
             return None
-        mask = learnt.get(tuple(punched(key, [n[:2] for n in numbers])))
+        holed = tuple(punched(key, [n[:3] for n in numbers]))
+        mask = learnt.get(holed)
         if mask is None:
             return None
-        chosen = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
-        values = [value for *_, value in chosen]
+        if False in mask:
+            numbers = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
+            holed = tuple(punched(key, [n[:3] for n in numbers]))
+        values = [n[3] for n in numbers]
         if values and (max(values) >= BOUND or min(values) <= -BOUND):
             return None
-        found = start.next.get(tuple(punched(key, [n[:2] for n in chosen])))
+        found = start.next.get(holed)
         if found is not None:
             at = found.scalar + len(floats)
             self.scalars[at : found.n_scalars] = values
         return found
 
 
-def _integers_of(op: Op, key: Sequence[Any]) -> list[tuple[int, int | None, int]]:
-    """The integers in an event's key that may be runtime scalars.
+def _varying_of(
+    op: Op, key: Sequence[Any]
+) -> list[tuple[int, int | None, ScalarHole, Any]]:
+    """The static numbers in an event's key that may become runtime scalars.
 
     Each with its place, and its place there if that is a tuple of indices.
     """
-    found: list[tuple[int, int | None, int]] = []
+    found: list[tuple[int, int | None, ScalarHole, Any]] = []
     for i, (param, part) in enumerate(zip(op.params, key[2:], strict=True), 2):
         if param.role == INDEX and part.__class__ is int:
-            found.append((i, None, part))
+            found.append((i, None, INT_HOLE, part))
         elif part.__class__ is not tuple:
-            continue
+            if op.varies and op.may_vary(param.name, part):
+                found.append((i, None, PLAIN_HOLE, part))
         elif part[:1] == _INT:
-            found.append((i, None, part[1]))
+            found.append((i, None, INT_HOLE, part[1]))
         elif param.role == INDICES:
-            found += [(i, j, value) for j, value in enumerate(part)]
+            found += [(i, j, INT_HOLE, value) for j, value in enumerate(part)]
     return found

@@ -1,7 +1,8 @@
-"""An operator's call becomes an event; integers that vary become runtime scalars.
+"""An operator's call becomes an event; numbers that vary become runtime scalars.
 
 A second value of an integer at the same place of the trie, or of the script, has it
-given to the program from then on, in the place of being compiled in.
+given to the program from then on, in the place of being compiled in. So do the floats
+that an operator names in `varies`.
 """
 
 from __future__ import annotations
@@ -21,28 +22,35 @@ from torchshim._core.op import (
     INDICES,
     OPT_ARRAY,
     OPT_ARRAYS,
-    SCALAR_ROLES,
     STATIC,
     Op,
 )
 from torchshim._core.state import IDENTITY, INPUT, State
 from torchshim._core.storage import TensorBase
-from torchshim._core.template import FLOAT_HOLE, HOLE, Number
+from torchshim._core.template import (
+    FLOAT_HOLE,
+    HOLE,
+    INT_HOLE,
+    PLAIN_HOLE,
+    Number,
+    ScalarHole,
+)
 from torchshim._core.trie import Trie
 
-# Lines kept whose integers were seen to vary.
+# Lines kept whose numbers were seen to vary.
 VARIED_BOUND = 4_096
-# An integer among the arguments: its part of the key, its place there if that is a
-# tuple of them, and its place among the event's numbers.
-Integer = tuple[int, int | None, int]
-# For each integer of a call whether it is a runtime scalar.
+# A static number among the arguments that may vary: its part of the key, its place
+# there if that is a tuple of them, the hole that it leaves, and its place among the
+# event's numbers.
+Varying = tuple[int, int | None, ScalarHole, int]
+# For each of these whether it is a runtime scalar.
 Mask = tuple[bool, ...]
 
 
 class Learning(Trie):
-    """Records operators, and learns which of their integers vary."""
+    """Records operators, and learns which of their numbers vary."""
 
-    # Line and operator -> which integers there were seen to vary.
+    # Line and operator -> which numbers there were seen to vary.
     varied: dict[Any, Mask]
     # Line and operator -> the flush before which an operand was which number; none
     # where it was several.
@@ -54,7 +62,7 @@ class Learning(Trie):
         template: list[Any] = []
         operands: list[tuple[int, Meta]] = []
         values: list[Any] = []
-        numbers: list[Integer] = []
+        numbers: list[Varying] = []
 
         def scalar(value: Any, inner: int | None) -> Any:
             """The key part of a number; notes how the template holds it."""
@@ -63,7 +71,7 @@ class Learning(Trie):
                 values.append(value)
                 return float, FLOAT_HOLE
             if kind is int and -BOUND < value < BOUND:
-                numbers.append((len(parts), inner, len(values)))
+                numbers.append((len(parts), inner, INT_HOLE, len(values)))
                 values.append(value)
                 return (int, value), Number(value)
             return (kind, value), Number(value)
@@ -72,6 +80,9 @@ class Learning(Trie):
             role = param.role
             # Complex numbers are refused where real ones that equal them are not.
             if arg is None or (role == STATIC and arg.__class__ is not complex):
+                if op.varies and arg is not None and op.may_vary(param.name, arg):
+                    numbers.append((len(parts), None, PLAIN_HOLE, len(values)))
+                    values.append(float(arg))
                 parts.append(arg)
                 template.append(arg)
             elif isinstance(arg, TensorBase):
@@ -143,39 +154,40 @@ class Learning(Trie):
         template: list[Any],
         operands: Sequence[tuple[int, Meta]],
         values: list[Any],
-        numbers: list[Integer],
+        numbers: list[Varying],
     ) -> State:
-        """Records an event with integers that may turn out to be runtime scalars.
+        """Records an event with numbers that may turn out to be runtime scalars.
 
-        A second value at the same place makes the integer a runtime scalar from then
+        A second value at the same place makes the number a runtime scalar from then
         on, if the operator's shapes do not depend on it.
         """
         state = self.state
-        ints = tuple(values[at] for _, _, at in numbers)
-        place = self._blank(key, numbers, (True,) * len(numbers))
-        floats = [v for i, v in enumerate(values) if i not in {n[2] for n in numbers}]
+        may_vary = {at for *_, at in numbers}
+        floats = [v for i, v in enumerate(values) if i not in may_vary]
         if key in state.next:
             found = state.next[key]
             self.advance(found, floats)
             return found
+        given = tuple(values[at] for *_, at in numbers)
+        place = self._blank(key, numbers, (True,) * len(numbers))
         if op.static_for is not None and op.static_for([meta for _, meta in operands]):
-            return self._step(key, op, template, operands, floats, (place, ints))
+            return self._step(key, op, template, operands, floats, (place, given))
         before, mask = self._met(place)
-        mask = self._mask_of(op, operands, numbers, ints, before, mask)
+        mask = self._mask_of(op, operands, numbers, given, before, mask)
         if mask is not None:
             chosen = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
-            static = {n[2] for n in numbers} - {n[2] for n in chosen}
+            static = may_vary.difference(at for *_, at in chosen)
             try:
                 found = self._step(
                     self._blank(key, numbers, mask),
                     op,
-                    punched(template, [n[:2] for n in chosen]),
+                    punched(template, [n[:3] for n in chosen]),
                     operands,
                     [v for i, v in enumerate(values) if i not in static],
-                    (place, ints),
+                    (place, given),
                 )
             except Exception:
-                # The operator needs this integer to be static.
+                # The operator needs this number to be static.
                 pass
             else:
                 if state.learnt is None:
@@ -184,10 +196,10 @@ class Learning(Trie):
                 if before is not None:
                     self._note_varied(op, numbers, mask)
                 return found
-        return self._step(key, op, template, operands, floats, (place, ints))
+        return self._step(key, op, template, operands, floats, (place, given))
 
     def _met(self, place: Any) -> tuple[tuple[Any, ...] | None, Mask | None]:
-        """The integers that were met at a place, and which of them were learnt.
+        """The numbers that were met at a place, and which of them were learnt.
 
         Here or, where nothing was met yet, in the recording that this one runs
         parallel to.
@@ -204,17 +216,17 @@ class Learning(Trie):
         self,
         op: Op,
         operands: Sequence[tuple[int, Meta]],
-        numbers: Sequence[Integer],
-        ints: tuple[Any, ...],
+        numbers: Sequence[Varying],
+        given: tuple[Any, ...],
         before: tuple[Any, ...] | None,
         learnt: Mask | None,
     ) -> Mask | None:
-        """Which integers are to be runtime scalars; None: all are static.
+        """Which numbers are to be runtime scalars; None: all are static.
 
         `before`: those met here the last time; `learnt`: what was found out then.
         """
         if before is not None:
-            varied = tuple(a != b for a, b in zip(ints, before, strict=True))
+            varied = tuple(a != b for a, b in zip(given, before, strict=True))
             if learnt is not None:
                 return tuple(a or b for a, b in zip(learnt, varied, strict=True))
             if any(varied):
@@ -224,15 +236,15 @@ class Learning(Trie):
         elif self._chooses_of_input(op, operands, numbers):
             # Which part of its data a program takes is what varies first of all.
             return (True,) * len(numbers)
-        return self._mask_of_line(op, numbers, ints)
+        return self._mask_of_line(op, numbers, given)
 
     def _mask_of_line(
         self,
         op: Op,
-        numbers: Sequence[Integer],
-        ints: tuple[Any, ...],
+        numbers: Sequence[Varying],
+        given: tuple[Any, ...],
     ) -> Mask | None:
-        """Which of the integers varied in the script's line, if any.
+        """Which of the numbers varied in the script's line, if any.
 
         What varies in one iteration of a loop does so in the others; and an operand
         that is another number in each recording, whatever else differs in these.
@@ -241,28 +253,28 @@ class Learning(Trie):
         mask = self.varied.get(line)
         if mask is not None:
             return mask
-        if all(op.params[part].role in SCALAR_ROLES for part, _, _ in numbers):
+        if not any(op.params[n[0]].role in (INDEX, INDICES) for n in numbers):
             if len(self.last) >= VARIED_BOUND:
                 self.last.clear()
-            flush, before = self.last.get(line, (self.flushes, ints))
-            self.last[line] = self.flushes, ints
-            if before != ints:
+            flush, before = self.last.get(line, (self.flushes, given))
+            self.last[line] = self.flushes, given
+            if before != given:
                 if flush == self.flushes or not before:
                     self.last[line] = self.flushes, ()  # several calls stand there
                 else:
-                    mask = tuple(a != b for a, b in zip(ints, before, strict=True))
+                    mask = tuple(a != b for a, b in zip(given, before, strict=True))
                     self.varied[line] = mask
         return mask
 
     @staticmethod
-    def _line(op: Op, numbers: Sequence[Integer]) -> Any:
-        """The line of the script that integers of an operator stand in."""
-        return caller(), op, tuple((part, inner) for part, inner, _ in numbers)
+    def _line(op: Op, numbers: Sequence[Varying]) -> Any:
+        """The line of the script that numbers of an operator stand in."""
+        return caller(), op, tuple(n[:2] for n in numbers)
 
     def _note_varied(
         self,
         op: Op,
-        numbers: Sequence[Integer],
+        numbers: Sequence[Varying],
         mask: tuple[bool, ...],
     ) -> None:
         if len(self.varied) >= VARIED_BOUND:
@@ -275,10 +287,10 @@ class Learning(Trie):
         self,
         op: Op,
         operands: Sequence[tuple[int, Meta]],
-        numbers: Sequence[Integer],
+        numbers: Sequence[Varying],
     ) -> bool:
         """Whether the integers are indices into an input, or a view of one."""
-        if any(op.params[part].role not in (INDEX, INDICES) for part, _, _ in numbers):
+        if any(op.params[n[0]].role not in (INDEX, INDICES) for n in numbers):
             return False
         slot, meta = operands[0]
         state: State | None = None if meta.requires_grad else self.state
@@ -293,13 +305,13 @@ class Learning(Trie):
     @staticmethod
     def _blank(
         key: tuple[Any, ...],
-        numbers: Sequence[Integer],
+        numbers: Sequence[Varying],
         mask: Sequence[bool],
     ) -> tuple[Any, ...]:
-        """The key with the masked integers taken out."""
+        """The key with the masked numbers taken out."""
         places = [
-            (part + 2, inner)
-            for (part, inner, _), dynamic in zip(numbers, mask, strict=True)
+            (part + 2, inner, hole)
+            for (part, inner, hole, _), dynamic in zip(numbers, mask, strict=True)
             if dynamic
         ]
         return tuple(punched(key, places))

@@ -31,6 +31,14 @@ SHAPE = "Shape"  # integers, or one sequence of them
 STATIC = "static"  # anything hashable; part of the key
 SCALAR_ROLES = (OPERAND, OPT_OPERAND, SCALAR, OPT_SCALAR)
 
+# Intervals for `varies`, and numbers in them that stay static. Elements of all floating
+# types can be such numbers.
+ANY = (-(2.0**15), 2.0**15)
+POSITIVE = (0.0, 2.0**15)
+ORDER = (0.0, 2.0**15, 1.0, 2.0)  # of norms
+# One that is in all of them.
+IN_RANGE = 0.5
+
 _ROLES = frozenset(
     (*SCALAR_ROLES, ARRAY, OPT_ARRAY, ARRAYS, OPT_ARRAYS, INDEX, INDICES, SHAPE)
 )
@@ -113,6 +121,7 @@ class Op:
     saves: Sequence[str] | Mapping[str, Sequence[str]]
     shape: Callable[..., tuple[int, ...] | None] | None
     static_for: Callable[..., bool] | None
+    varies: Mapping[str, tuple[float, ...]]
     sparse_grad: Callable[..., tuple[str, bool] | None] | None
     inplace: bool | Mapping[str, Any]
     inplace_check: Callable[..., Any] | None
@@ -186,6 +195,13 @@ class Op:
                 names += [n for n in self.saves.get(name, ()) if n not in names]
             return tuple(names)
         return tuple(self.saves)
+
+    def may_vary(self, name: str, value: Any) -> bool:
+        """Whether a static number may be a runtime scalar, see `varies`."""
+        if name not in self.varies or value.__class__ not in (float, int):
+            return False
+        low, high, *special = self.varies[name]
+        return low < value < high and value not in special
 
     @property
     def is_product(self) -> bool:
@@ -265,6 +281,7 @@ def op(
     typecheck: Callable[..., Any] | None = None,
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
+    varies: Mapping[str, tuple[float, ...]] | None = None,
     shape: Callable[..., tuple[int, ...] | None] | None = None,
     sparse_grad: Callable[..., tuple[str, bool] | None] | None = None,
     level: str | None = None,
@@ -331,6 +348,11 @@ def op(
       `inplace_check`, `inplace_gradient_check`: what it alone raises, before all else.
     - `static_for(metas)`: whether integers stay static for tensors of these metas, as
       `typecheck` asks for their values (default: they may become runtime scalars).
+    - `varies`: the static floats that become runtime scalars where they are seen to
+      vary, each with an open interval, and numbers in it that are no such ones. The
+      others stay static: they are refused, or have an algorithm of their own. The
+      function gets runtime scalars without dimensions that promote nothing, and so
+      computes with them in double precision, as Python does.
     - `shape`: a function of the arguments (shapes for tensors) that gives the one shape
       that all results have, or None where the operator's function has to be asked: also
       for all that it refuses on account of shapes. Without it, element-wise operators
@@ -418,6 +440,7 @@ def op(
             shape=shape,
             sparse_grad=sparse_grad,
             static_for=static_for or (_narrow if fits else None),
+            varies=varies or {},
             level=level,
             overlaps=overlaps,
             apart=tuple(apart),

@@ -335,11 +335,12 @@ class SavedValues(Present):
         """
         self.capture = None
         rec, call, slot, meta = self.rec, plan.call, event.slot, event.metas[0]
+        scalars = self.scalars_of(recording, event)
         if result is None:
             if recording is rec.recording:
                 result = source = rec.at(slot, meta)
             else:
-                args = call.arguments(operands, call.placeholders())
+                args = call.arguments(operands, scalars)
                 op = REGISTRY[call.op.name.rstrip("_")]
                 result = rec.result(rec.call(op, tuple(args)))
                 source = rec.at(rec.identity(result._slot, meta, Recording), meta)
@@ -352,7 +353,7 @@ class SavedValues(Present):
             self.now_used(outdated[at], operand, None) if at in outdated else operand
             for at, operand in zip(event.operands, operands, strict=True)
         ]
-        args = call.arguments(given, call.placeholders())
+        args = call.arguments(given, scalars)
         self.free(recording, event, plan, (grad,))
         return rec.result(rec.call(plan.from_result, (grad, result, *args)))
 

@@ -16,12 +16,16 @@ class Hole:
 
 
 class ScalarHole:
-    """A place in a template that a runtime scalar fills."""
+    """A place in a template that a runtime scalar fills.
 
-    __slots__ = ("integer",)
+    `plain`: it takes part in promotion no more than a Python number does.
+    """
 
-    def __init__(self, integer: bool) -> None:
+    __slots__ = ("integer", "plain")
+
+    def __init__(self, integer: bool, plain: bool = False) -> None:
         self.integer = integer
+        self.plain = plain
 
     def __repr__(self) -> str:
         return "INT" if self.integer else "FLOAT"
@@ -30,6 +34,8 @@ class ScalarHole:
 HOLE = Hole()
 FLOAT_HOLE = ScalarHole(False)
 INT_HOLE = ScalarHole(True)
+# Of floats that were compiled in until they were seen to vary.
+PLAIN_HOLE = ScalarHole(False, plain=True)
 
 
 class Number:

@@ -27,6 +27,11 @@ def kind(x: Any) -> str:
     return "f" if found == "V" else found  # the small float types of ml_dtypes
 
 
+def is_known(*numbers: Any) -> bool:
+    """Whether the values of numbers are known: none is a runtime scalar."""
+    return not any(isinstance(number, jax.Array) for number in numbers)
+
+
 def is_integral(x: Any) -> bool:
     return kind(x) in BOOL + INT
 

@@ -13,9 +13,15 @@ import jax.numpy as jnp
 
 from torchshim._core import dtypes
 from torchshim._core.meta import elementwise_strides
-from torchshim._core.op import Array, Scalar, op
+from torchshim._core.op import ANY, POSITIVE, Array, Scalar, op
 from torchshim._core.promotion import DEFAULT, element
-from torchshim._ops._common import quotient, rounded, scalar_name
+from torchshim._ops._common import (
+    is_known,
+    no_floats,
+    quotient,
+    rounded,
+    scalar_name,
+)
 from torchshim._ops._formats import first_layout
 from torchshim._ops.views import wrap_dim
 
@@ -37,6 +43,7 @@ def _private(
     inplace: bool = False,
     saves: tuple[str, ...] = ("input",),
     inplace_gradient_check: Any = None,
+    **rest: Any,
 ) -> Any:
     """An operator that a Python function of `nn.functional` stands before."""
     return op(
@@ -48,6 +55,7 @@ def _private(
         namespaces=(),
         method=False,
         out=False,
+        **rest,
     )
 
 
@@ -92,7 +100,12 @@ def relu(input: Array) -> Array:
     return jnp.where(input <= 0, jnp.zeros_like(input), input)
 
 
-@_private("LeakyReluBackward0", inplace=True, inplace_gradient_check=LEAKY_IN_PLACE)
+@_private(
+    "LeakyReluBackward0",
+    inplace=True,
+    inplace_gradient_check=LEAKY_IN_PLACE,
+    varies={"negative_slope": POSITIVE},
+)
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """Each element, the negative ones times a slope."""
     floating_only(input, "leaky_relu_cpu")
@@ -105,7 +118,12 @@ def _elu(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return jnp.where(low, jnp.expm1(below) * (alpha * scale), input * scale)
 
 
-@_private("EluBackward0", inplace=True, inplace_gradient_check=not_in_place("elu"))
+@_private(
+    "EluBackward0",
+    inplace=True,
+    inplace_gradient_check=not_in_place("elu"),
+    varies={"alpha": POSITIVE},
+)
 def elu(input: Array, alpha: float = 1.0) -> Array:
     """Each element, the negative ones as `alpha * expm1(x)`."""
     floating_only(input, "elu_cpu")
@@ -119,10 +137,15 @@ def selu(input: Array) -> Array:
     return _elu(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
 
-@_private("CeluBackward0", inplace=True, inplace_gradient_check=not_in_place("elu"))
+@_private(
+    "CeluBackward0",
+    inplace=True,
+    inplace_gradient_check=not_in_place("elu"),
+    varies={"alpha": POSITIVE},
+)
 def celu(input: Array, alpha: float = 1.0) -> Array:
     """Each element, the negative ones as `alpha * expm1(x / alpha)`."""
-    if alpha == 0:
+    if is_known(alpha) and alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     floating_only(input, "elu_cpu")
     return _elu(input, element(alpha, input.dtype), 1.0, 1.0 / alpha)
@@ -173,6 +196,7 @@ def mish(input: Array) -> Array:
     namespaces=("nn.functional",),
     method=False,
     out="same",
+    varies={"beta": POSITIVE, "threshold": ANY},
 )
 def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
     """`log(1 + exp(beta * x)) / beta`; the element itself above a threshold."""
@@ -198,7 +222,12 @@ def logsigmoid(input: Array) -> Array:
     return rounded(lambda x: -_softplus(-x), input)
 
 
-@_private("HardtanhBackward0", inplace=True)
+@_private(
+    "HardtanhBackward0",
+    inplace=True,
+    varies={"min_val": ANY, "max_val": ANY},
+    static_for=no_floats,  # whose limits are looked at
+)
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Each element, moved into an interval."""
     if input.dtype == jnp.bool_:
@@ -247,6 +276,7 @@ def _check_bounds(input: Any, *bounds: float) -> None:
     namespaces=("torch", "nn.functional"),
     out="same",
     typecheck=_check_bounds,
+    varies={"lambd": ANY},
 )
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element, those within `lambd` of 0 made 0."""
@@ -274,6 +304,7 @@ def _check_lambda(input: Any, lambd: float) -> None:
     method=False,
     out="same",
     typecheck=_check_lambda,
+    varies={"lambd": POSITIVE},
 )
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """Each element moved towards 0 by `lambd`."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.op import Array, Operand, op
+from torchshim._core.op import POSITIVE, Array, Operand, op
 from torchshim._core.promotion import (
     ALWAYS_BOOL,
     NO_OPMATH,
@@ -23,6 +23,7 @@ from torchshim._ops._common import (
     category,
     is_complex,
     is_integral,
+    is_known,
     is_tensor,
     kind,
     refuse,
@@ -96,7 +97,16 @@ def _check_close(
             )
 
 
-@op(promote=ALWAYS_BOOL, differentiable=False, out=False, typecheck=_check_close)
+_TOLERANCES = {"rtol": POSITIVE, "atol": POSITIVE}
+
+
+@op(
+    promote=ALWAYS_BOOL,
+    differentiable=False,
+    out=False,
+    typecheck=_check_close,
+    varies=_TOLERANCES,
+)
 def isclose(
     input: Array,
     other: Array,
@@ -108,7 +118,7 @@ def isclose(
     close = input == other
     if equal_nan and not is_integral(input):
         close |= jnp.isnan(input) & jnp.isnan(other)
-    if rtol == 0 and atol == 0:
+    if is_known(rtol, atol) and rtol == 0 and atol == 0:
         return close
     if is_integral(input):
         if kind(input) == "b":
@@ -142,6 +152,7 @@ def all_equal(input: Array, other: Array) -> Array:
     differentiable=False,
     out=False,
     typecheck=_check_close,
+    varies=_TOLERANCES,
 )
 def all_close(
     input: Array, other: Array, rtol: float, atol: float, equal_nan: bool

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import bfloat16, float16, from_array_dtype
 from torchshim._core.naming import tensor_type
-from torchshim._core.op import Array, Scalar, op
+from torchshim._core.op import ANY, ORDER, POSITIVE, Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
@@ -130,6 +130,7 @@ def embedding(
     out=False,
     inplace=True,
     checks=_row_checks,
+    varies={"max_norm": POSITIVE, "norm_type": ORDER},
 )
 def embedding_renorm(
     input: Array, indices: Array, max_norm: float, norm_type: float
@@ -418,6 +419,7 @@ def _check_attention(
     method=False,
     out=False,
     layout=first_layout,
+    varies={"scale": ANY},
 )
 def fused_attention(
     query: Array,
@@ -448,6 +450,7 @@ def _attention_node(query: Any, *rest: Any) -> str:
     namespaces=(),
     method=False,
     out=False,
+    varies={"scale": ANY, "dropout_p": (0.0, 1.0)},
 )
 def attention(
     query: Array,

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
-from torchshim._core.op import Array, op
+from torchshim._core.op import ANY, POSITIVE, Array, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops._common import (
     broadcast_shapes,
     is_integral,
+    is_known,
     quotient,
     scalar_name,
     widened,
@@ -76,17 +77,17 @@ def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     return reduced(jnp.square(input - target), reduction)
 
 
-@_pointwise("SmoothL1LossBackward0", _pair)
+@_pointwise("SmoothL1LossBackward0", _pair, varies={"beta": POSITIVE})
 def smooth_l1_loss(
     input: Array, target: Array, reduction: str = "mean", beta: float = 1.0
 ) -> Array:
     """Absolute differences, squared ones below `beta`."""
-    if beta < 0:
+    if is_known(beta) and not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     broadcast_shapes(input.shape, target.shape)
     floating_only(input, "smooth_l1_cpu")
     z = input - target
-    if beta == 0:
+    if is_known(beta) and beta == 0:
         return reduced(jnp.abs(z), reduction)
     # Where |z| is beta or more PyTorch differentiates |z| with beta's sign rule.
     near = jnp.abs(z) < beta
@@ -95,12 +96,14 @@ def smooth_l1_loss(
 
 
 # In a tensor like the input, too.
-@_pointwise("HuberLossBackward0", _pair, operands=("input",))
+@_pointwise(
+    "HuberLossBackward0", _pair, operands=("input",), varies={"delta": POSITIVE}
+)
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0
 ) -> Array:
     """Squared differences, absolute ones above `delta`."""
-    if delta <= 0:
+    if is_known(delta) and not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if is_integral(input) and not is_integral(target):
         raise RuntimeError(
@@ -419,6 +422,7 @@ def nll_loss(
     method=False,
     out=False,
     checks=_target_checks,
+    varies={"label_smoothing": POSITIVE},
 )
 def smoothed_nll_loss(
     input: Array,
@@ -462,6 +466,7 @@ def smoothed_nll_loss(
     method=False,
     out=False,
     layout=lambda shape, operands: None,
+    varies={"label_smoothing": POSITIVE},
 )
 def soft_cross_entropy(
     input: Array,
@@ -479,7 +484,7 @@ def soft_cross_entropy(
             f"classes or no classes but got weight tensor of shape: "
             f"{list(weight.shape)}"
         )
-    if label_smoothing:
+    if not is_known(label_smoothing) or label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
     loss = input * target
     if weight is not None:
@@ -500,6 +505,7 @@ def soft_cross_entropy(
     namespaces=(),
     method=False,
     out=False,
+    varies={"low": ANY},
 )
 def _bounded_below(input: Array, low: float) -> Array:
     """No element below a bound, which the gradient does not see."""

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core.checks import Check
-from torchshim._core.op import Array, op
+from torchshim._core.op import ANY, Array, op
 from torchshim._ops._common import quotient, refuse_half, scalar_name, widened
 from torchshim._ops.activation import floating_only
 from torchshim._ops.loss import check_labels, reduced
@@ -27,6 +27,7 @@ def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
     method=False,
     out=False,
     checks=_margin_checks,
+    varies={"margin": ANY},
 )
 def multi_margin_loss(
     input: Array,

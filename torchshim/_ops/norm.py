@@ -12,9 +12,9 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
-from torchshim._core.op import Array, op
+from torchshim._core.op import ORDER, POSITIVE, Array, op
 from torchshim._core.promotion import COMPLEX_TO_FLOAT, number
-from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._common import broadcast_shapes, is_known
 from torchshim._ops._linalg import check_floating
 from torchshim._ops._reducing import (
     Dims,
@@ -39,6 +39,7 @@ from torchshim._ops.view_geometry import wrap_dim
     out="exact",
     grad_fn="LinalgVectorNormBackward0",
     saves=("x", "result"),
+    varies={"ord": ORDER},
 )
 def vector_norm(
     x: Array,
@@ -61,9 +62,9 @@ def _vector_norm(
 ) -> Array:
     _check_dtypes(x, dtype)
     check_order(ord, "linalg.vector_norm")
-    ord = float(ord)
+    ord = float(ord) if is_known(ord) else ord
     axes = axes_of(dim, x.ndim)
-    if (ord < 0 or ord == math.inf) and x.ndim:
+    if is_known(ord) and (ord < 0 or ord == math.inf) and x.ndim:
         _check_identity(x, ord, dim)
     x = cast(x, dtype)
     w = wide(x)
@@ -144,6 +145,7 @@ def _magnitude(x: Array) -> Array:
 
 def p_norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
     """The norm with kept dimensions, and PyTorch's gradient: 0 where it has a kink."""
+    special = _special(p)
 
     def total(values: Array) -> Array:
         return jnp.sum(values, axis=axes, keepdims=True)
@@ -152,50 +154,69 @@ def p_norm(x: Array, p: float, axes: tuple[int, ...]) -> Array:
         return x.real**2 + x.imag**2 if is_complex(x) else x * x
 
     def value(x: Array) -> Array:
-        if p and all(x.shape[axis] == 1 for axis in axes):
+        if special != 0 and all(x.shape[axis] == 1 for axis in axes):
             return jnp.abs(x)
-        if p == 2:
+        if special == 2:
             return jnp.sqrt(total(squares(x)))
         size = _magnitude(x)
-        if p == 0:
+        if special == 0:
             return total((x != 0).astype(size.dtype))
-        if p == 1:
+        if special == 1:
             return total(size)
-        if p == math.inf:
+        if special == math.inf:
             return jnp.max(size, axis=axes, keepdims=True)
-        if p == -math.inf:
+        if special == -math.inf:
             return jnp.min(size, axis=axes, keepdims=True)
         return total(size**p) ** (1 / p)
 
     def slope(x: Array, out: Array) -> Array:
         # PyTorch's formulas to the letter: where the norm is 0 their own derivative,
         # a second one of the norm, is NaN.
-        if p == 0:
+        if special == 0:
             return jnp.zeros_like(x)
-        if p == 1:
+        if special == 1:
             return sign(x)
-        zero = out == 0
-        if p == 2:
-            return jnp.where(zero, 0, x / out)
-        size = _magnitude(x)
-        if math.isinf(p):
+        if special == 2:
+            return jnp.where(out == 0, 0, x / out)
+        if special is not None:
+            size = _magnitude(x)
             hit = (size == out) | jnp.isnan(size)
             return sign(x) * (hit / total(hit.astype(out.dtype)))
-        if p < 1:
-            powers = jnp.where(x == 0, 0, size ** (p - 1))
-            return sign(x) * powers * out ** (1 - p)
-        scale = jnp.where(zero, 0, 1 / out ** (p - 1))
-        if p < 2:
-            return sign(x) * size ** (p - 1) * scale
-        return x * size ** (p - 2) * scale
+        if is_known(p):
+            return slopes[(not p < 1) + (not p < 2)](x, out)
+        # No `where`: of what is left out there, derivatives are NaN at 0.
+        return jax.lax.switch(jnp.asarray(p >= 1, int) + (p >= 2), slopes, x, out)
+
+    def below_one(x: Array, out: Array) -> Array:
+        powers = jnp.where(x == 0, 0, _magnitude(x) ** (p - 1))
+        return sign(x) * powers * out ** (1 - p)
+
+    def scale(out: Array) -> Array:
+        return jnp.where(out == 0, 0, 1 / out ** (p - 1))
+
+    def below_two(x: Array, out: Array) -> Array:
+        return sign(x) * _magnitude(x) ** (p - 1) * scale(out)
+
+    def above_two(x: Array, out: Array) -> Array:
+        return x * _magnitude(x) ** (p - 2) * scale(out)
+
+    slopes = below_one, below_two, above_two
 
     def sign(x: Array) -> Array:
         if is_complex(x):
             return direction(x)
         return jnp.where(jnp.isnan(x), 0, jnp.sign(x))
 
-    still = (lambda out: out == 0) if p > 1 and p not in (2, math.inf) else None
-    return with_slope(x, axes, value, slope, still)
+    def still(out: Array) -> Array:
+        return out == 0 if is_known(p) else (out == 0) & (p > 1)
+
+    bounded = special is None and not (is_known(p) and p <= 1)
+    return with_slope(x, axes, value, slope, still if bounded else None)
+
+
+def _special(p: float) -> float | None:
+    """An order that has a formula of its own."""
+    return p if is_known(p) and p in (0, 1, 2, math.inf, -math.inf) else None
 
 
 def _norm_node(
@@ -215,7 +236,13 @@ def _norm_checks(
     return svd_checks(jnp.moveaxis(cast(input, dtype), dims, (-2, -1)))
 
 
-@op(grad_fn=_norm_node, saves=("input", "result"), out="exact", checks=_norm_checks)
+@op(
+    grad_fn=_norm_node,
+    saves=("input", "result"),
+    out="exact",
+    checks=_norm_checks,
+    varies={"p": ORDER},
+)
 def norm(
     input: Array,
     p: Any = "fro",
@@ -263,11 +290,11 @@ def _nuclear(
 def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(
             f"renorm: expected maxnorm to be >= 0 but got {float(maxnorm):g}"
         )
@@ -284,6 +311,7 @@ def _check_renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> None:
     inplace=True,
     typecheck=_check_renorm,
     out="exact",
+    varies={"p": ORDER, "maxnorm": POSITIVE},
 )
 def renorm(input: Array, p: Any, dim: int, maxnorm: float) -> Array:
     """Slices along a dimension whose `p`-norm exceeds `maxnorm` scaled down to it."""
@@ -299,17 +327,18 @@ def renorm(input: Array, p: Any, dim: int, maxnorm: float) -> Array:
 
 def _distance(p: float) -> Any:
     """The p-norm of a difference; PyTorch's gradient is 0 wherever it has none."""
+    special = _special(p)
 
     @jax.custom_jvp
     def norm(d: Array) -> Array:
         size = _magnitude(d)
-        if p == 0:
+        if special == 0:
             return jnp.sum(size != 0).astype(size.dtype)
-        if p in (np.inf, -np.inf):
+        if special in (np.inf, -np.inf):
             return jnp.max(size) if p > 0 else jnp.min(size)
-        if p == 1:
+        if special == 1:
             return jnp.sum(size)
-        if p == 2:
+        if special == 2:
             return jnp.sqrt(jnp.sum(size * size))
         return jnp.sum(size**p) ** (1 / p)
 
@@ -318,13 +347,13 @@ def _distance(p: float) -> Any:
         result = norm(d)
         size = _magnitude(d)
         total = jnp.where(result == 0, 1, result)
-        if p == 2:
+        if special == 2:
             return result, jnp.sum(jnp.real(jnp.conj(d) * dd)) / total
         safe = jnp.where(size == 0, 1, size)
         along = jnp.real(jnp.conj(d / safe) * dd)  # 0 where d is
-        if p == 0:
+        if special == 0:
             slope = jnp.zeros_like(size)
-        elif p in (np.inf, -np.inf):
+        elif special in (np.inf, -np.inf):
             at = (size == result).astype(size.dtype)
             slope = at / jnp.sum(at)
         else:
@@ -342,6 +371,7 @@ def _distance(p: float) -> Any:
     saves=("input", "other", "result"),
     out=False,
     layout=lambda shape, operands: (),
+    varies={"p": ORDER},
 )
 def dist(input: Array, other: Array, p: Any = 2) -> Array:
     """The p-norm of `input - other`."""
@@ -352,6 +382,6 @@ def dist(input: Array, other: Array, p: Any = 2) -> Array:
             f"{scalar_name(input)} instead."
         )
     check_order(p, "linalg.vector_norm")
-    if (p < 0 or p == math.inf) and 0 in shape:
+    if is_known(p) and (p < 0 or p == math.inf) and 0 in shape:
         raise _no_identity(float(p))
-    return _distance(float(p))(input - other)
+    return _distance(float(p) if is_known(p) else p)(input - other)

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from torchshim._core.dtypes import get_default_dtype
-from torchshim._core.op import Array, Scalar, op
+from torchshim._core.op import ANY, ORDER, POSITIVE, Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
     HALF,
     broadcast_shapes,
+    is_known,
     refuse_half,
     scalar_name,
     widened,
@@ -25,6 +26,9 @@ from torchshim._ops.arithmetic import check_difference
 from torchshim._ops.matmul import PRECISION
 from torchshim._ops.norm import p_norm
 from torchshim._ops.views import wrap_dim
+
+# The one number of an operator's that varies.
+_EPS = {"eps": POSITIVE}
 
 
 def standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
@@ -105,6 +109,7 @@ def _private(grad_fn: str, **options: Any) -> Any:
     "NativeBatchNormBackward0",
     saves=("input", "weight", "computed"),
     layout=channels_layout,
+    varies=_EPS,
 )
 def batch_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
@@ -120,6 +125,7 @@ def batch_norm_train(
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
     layout=channels_layout,
+    varies=_EPS,
 )
 def batch_norm_eval(
     input: Array,
@@ -182,6 +188,7 @@ def _moved(running: Array, value: Array, momentum: Any) -> Array:
     "ViewBackward0",
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
+    varies=_EPS,
 )
 def instance_norm_eval(
     input: Array,
@@ -195,7 +202,7 @@ def instance_norm_eval(
     return batch_norm_eval(input, weight, bias, running_mean, running_var, eps)
 
 
-@_private("ViewBackward0", saves=("input", "weight", "computed"))
+@_private("ViewBackward0", saves=("input", "weight", "computed"), varies=_EPS)
 def instance_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
@@ -248,6 +255,7 @@ def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None
     out=False,
     typecheck=_layer_norm_typecheck,
     shape=_shapes.normalized,
+    varies=_EPS,
 )
 def layer_norm(
     input: Array,
@@ -276,6 +284,7 @@ def _rms_node(input: Any, *rest: Any) -> str:
     out=False,
     namespaces=("torch", "nn.functional"),
     shape=_shapes.normalized,
+    varies=_EPS,
 )
 def rms_norm(
     input: Array,
@@ -304,6 +313,7 @@ def rms_norm(
     method=False,
     out=False,
     layout=channels_layout,
+    varies=_EPS,
 )
 def group_norm(
     input: Array,
@@ -350,6 +360,7 @@ def group_norm(
     namespaces=("nn.functional",),
     method=False,
     out=False,
+    varies={"alpha": POSITIVE, "beta": POSITIVE, "k": POSITIVE},
 )
 def local_response_norm(
     input: Array,
@@ -402,6 +413,7 @@ def local_response_norm(
     method=False,
     out=False,
     layout=lambda shape, operands: None,
+    varies=_EPS,
 )
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Array:
     """The cosine of the angle between vectors along a dimension."""
@@ -432,6 +444,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
     out=False,
     layout=lambda shape, operands: None,
     typecheck=lambda x1, x2, *rest: check_difference(x1, x2, 1),
+    varies={"p": ORDER, "eps": ANY},
 )
 def pairwise_distance(
     x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
@@ -466,6 +479,7 @@ def _cdist_node(x1: Any, x2: Any, p: float, compute_mode: str) -> str:
     saves=("x1", "x2", "result"),
     method=False,
     out=False,
+    varies={"p": ORDER},
 )
 def cdist(
     x1: Array,
@@ -493,7 +507,7 @@ def cdist(
                 f"cdist only supports floating-point dtypes, {name} got: "
                 f"{scalar_name(x)}"
             )
-    if p < 0:
+    if is_known(p) and not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(
@@ -505,7 +519,7 @@ def cdist(
     by_product = _MODES[compute_mode]
     if by_product is None:
         by_product = max(a.shape[-2], b.shape[-2]) > 25
-    if p == 2 and by_product and a.shape[-1]:
+    if is_known(p) and p == 2 and by_product and a.shape[-1]:
         out = _euclidean(a, b)
     else:
         out = _distance(a[..., :, None, :] - b[..., None, :, :], p)
@@ -513,7 +527,7 @@ def cdist(
 
 
 def _distance(z: Array, p: float) -> Array:
-    if p != math.inf:
+    if not is_known(p) or p != math.inf:
         return p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
     size = jnp.where(z < 0, -z, z)
     largest = jax.lax.stop_gradient(jnp.max(size, -1, keepdims=True, initial=0))
@@ -556,6 +570,7 @@ def _euclidean(a: Array, b: Array) -> Array:
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,
+    varies={"p": ORDER},
 )
 def pdist(input: Array, p: float = 2) -> Array:
     """The distance of each pair of rows."""
@@ -563,7 +578,7 @@ def pdist(input: Array, p: float = 2) -> Array:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not jnp.issubdtype(input.dtype, jnp.floating):
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if is_known(p) and not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     first, second = jnp.triu_indices(n, 1)

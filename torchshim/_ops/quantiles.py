@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array, op
+from torchshim._ops._common import is_known
 from torchshim._ops._reducing import one_axis, take
 from torchshim._ops.sorting import order
 
@@ -98,7 +99,7 @@ def _quantile_flows(
 
 
 def _check_q_number(q: float) -> None:
-    if not 0 <= q <= 1:
+    if is_known(q) and not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
 
 
@@ -117,6 +118,7 @@ _QUANTILE: dict[str, Any] = {
     "curved": False,
     "out": "quantile() out tensor must be same dtype as the input tensor",
 }
+_INSIDE = {"q": (0.0, 1.0)}
 # Between two elements the gradient by each is the other's place, that by `q` their
 # difference.
 _QUANTILES: dict[str, Any] = {
@@ -128,7 +130,7 @@ _QUANTILES: dict[str, Any] = {
 }
 
 
-@op(name="quantile.scalar", public="quantile", **_QUANTILE)
+@op(name="quantile.scalar", public="quantile", varies=_INSIDE, **_QUANTILE)
 def quantile_scalar(
     input: Array,
     q: float,
@@ -157,7 +159,7 @@ def quantile_tensor(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op(name="nanquantile.scalar", public="nanquantile", **_QUANTILE)
+@op(name="nanquantile.scalar", public="nanquantile", varies=_INSIDE, **_QUANTILE)
 def nanquantile_scalar(
     input: Array,
     q: float,

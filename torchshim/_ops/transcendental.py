@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.op import Array, Operand, op
+from torchshim._core.op import POSITIVE, Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
 from torchshim._ops import _branches
 from torchshim._ops._common import (
@@ -17,6 +17,7 @@ from torchshim._ops._common import (
     COMPLEX,
     INT,
     is_complex,
+    is_known,
     is_tensor,
     needs_tensor,
     refuse,
@@ -233,13 +234,14 @@ def _logit_jvp(primals: Any, tangents: Any) -> Any:
     saves=("input",),
     inplace=True,
     namespaces=_SPECIAL,
+    varies={"eps": POSITIVE},
 )
 def logit(input: Array, eps: float | None = None) -> Array:
     """`log(input / (1 - input))`, of elements moved into [eps, 1 - eps]."""
     refuse("logit_cpu", input, COMPLEX)
     if eps is None:
         return _logit(input)
-    low = np.asarray(eps, input.dtype)
+    low = (np if is_known(eps) else jnp).asarray(eps, input.dtype)
     high = (1 - low).astype(input.dtype)
     inside = (input >= low) & (input <= high)
     moved = jnp.where(input < low, low, jnp.where(input > high, high, input))
