@@ -236,3 +236,15 @@ def test_batches_are_counted_where_the_module_was_made_earlier():
         layer(torchshim.empty(2, 3, device="meta"))
     assert layer.num_batches_tracked.is_meta
     assert layer.num_batches_tracked._version == 3  # it was set to zero first
+
+
+@case
+def random_numbers_of_parameters(torch):
+    x = torch.ones(3, 2, device="meta")
+    yield torch.bernoulli(x), x.t().bernoulli().stride(), torch.poisson(x)
+    yield torch.bernoulli(x.clone().requires_grad_()).grad_fn.name()
+    yield torch.multinomial(x, 1), torch.multinomial(x, 4, True)
+    yield torch.normal(x, x), torch.normal(0.0, x), torch._standard_gamma(x)
+    yield torch.nn.functional.rrelu(x, training=True)
+    yield torch.distributions.Categorical(x, validate_args=False).sample((2,))
+    yield torch.distributions.Normal(x, 1.0, validate_args=False).rsample()

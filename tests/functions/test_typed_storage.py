@@ -243,3 +243,26 @@ def bytes_as_numbers(torch):
     b = u.byte()
     b[0] = 3
     yield b.tolist(), u.tolist()
+
+
+@case(warnings=False).lines("""
+torch.empty(0, dtype=torch.float64).set_(x.untyped_storage())
+torch.empty(0, dtype=torch.float64).set_(torch.ones(3).untyped_storage())
+i.zero_(), x, x._version
+i[1:].fill_(0), x, i._version
+x.mul_(2), i
+torch.tensor([], dtype=torch.uint8).set_(x.untyped_storage(), 2, (2, 3), (3, 1))
+i.data_ptr() == x.data_ptr(), i._is_view(), i.untyped_storage().nbytes()
+i.add_(1).tolist(), x.untyped_storage()[0], x.sum(), i.sum()
+y = x * 2; i.zero_(); y, x + 1, i + 1
+s = torch.TypedStorage(wrap_storage=x.untyped_storage(), dtype=i.dtype); s[1] = 0; x
+torch.IntTensor(x.untyped_storage())
+copy.deepcopy([x, i])
+""")
+def memory_as_another_dtype(torch, line):
+    """What was stored as one dtype is set as another: one memory."""
+    x = torch.ones(4)
+    i = torch.tensor([], dtype=torch.int32).set_(x.untyped_storage())
+    yield evaluate(torch, line, x=x, i=i, copy=copy)
+    i.copy_(torch.arange(4, dtype=torch.int32))
+    yield i, x

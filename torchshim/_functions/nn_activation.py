@@ -273,7 +273,7 @@ def _noise(
     noise = np.zeros(shape, np.float64)
     if training:
         engine = engine_of(generator, "rrelu", input.device)
-        if isinstance(engine, Threefry):
+        if isinstance(engine, Threefry) or input.is_meta:
             draw = Draw("uniform", (lower, upper))
             slopes = drawn(draw, shape, input.dtype, input.device, engine)
             return fns.mul(slopes, fns.le(input.detach(), 0))

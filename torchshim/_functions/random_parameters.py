@@ -40,6 +40,8 @@ from torchshim._tensor import Tensor, from_array
 
 def by_host(engine: Any, *parameters: Tensor) -> TypeGuard[MT19937]:
     """Whether the host draws, from parameters that it knows."""
+    if any(p._tmeta.device.type == "meta" for p in parameters):
+        return False
     return isinstance(engine, MT19937) and all(map(is_known, parameters))
 
 

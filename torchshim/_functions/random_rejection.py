@@ -12,6 +12,7 @@ import numpy as np
 
 from torchshim._core import dtypes, host_rejection
 from torchshim._core.mt19937 import MT19937
+from torchshim._core.no_data import NoData
 from torchshim._core.random import engine_of
 from torchshim._core.record import local
 from torchshim._core.threefry import Threefry
@@ -36,6 +37,10 @@ def _drawn(
     engine = engine_of(generator, function, device)
     if isinstance(engine, Threefry):
         result = _in_program(distribution, engine, device, inputs)
+    elif device.type == "meta" and distribution != "binomial":
+        meta = inputs[0]._tmeta
+        nothing = NoData(tuple(meta.shape), dtypes.array_dtype(meta.dtype))
+        result = from_array(nothing, device=device)
     else:
         draw = getattr(host_rejection, distribution)
         check_parameters(*inputs)

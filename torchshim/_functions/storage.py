@@ -468,10 +468,12 @@ class UntypedStorage:
             # Nobody has seen these bytes as numbers yet.
             self._raw = self._raw.view(dtypes.array_dtype(dtype))
         storage = self._storage
-        if storage.meta.dtype is not dtype:
-            raise NotImplementedError(
-                f"a storage of {storage.meta.dtype} seen as {dtype} is not supported"
-            )
+        kind = storage.meta.dtype
+        if kind is not dtype:
+            count = storage.meta.numel * kind.itemsize // dtype.itemsize
+            with untracked():
+                whole = self._as_tensor(kind)[: count * dtype.itemsize // kind.itemsize]
+                return whole.view(dtype)
         whole = tensor_on(storage)
         if len(storage.meta.shape) == 1 and storage.meta.contiguous:
             return whole
