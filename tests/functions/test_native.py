@@ -304,3 +304,14 @@ def nan_in_segments(torch):
             y = torch.segment_reduce(x, reduce, lengths=lengths, initial=initial)
             y.sum().backward()
             yield y.detach(), x.grad
+
+
+@case
+def segments_whose_extreme_is_the_first_value(torch):
+    x = torch.tensor([1.0, 2.0, 5.0, 2.0], requires_grad=True)
+    lengths = torch.tensor([2, 0, 2])
+    for reduce in ("max", "min", "sum"):
+        out = torch.segment_reduce(x, reduce, lengths=lengths, initial=2.0)
+        yield out.detach(), torch.autograd.grad(out.sum(), x)
+    nan = torch.tensor([1.0, float("nan"), 5.0, 2.0])
+    yield torch.segment_reduce(nan, "max", lengths=lengths, initial=2.0)

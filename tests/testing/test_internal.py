@@ -261,3 +261,17 @@ def private_functions_with_deprecated_names(torch):
     finally:
         del globals()["doubled"]
     yield type(attempt(deprecated(), torch.ones_like)).__name__
+
+
+@case
+def samples_and_what_they_refuse(torch):
+    lib = importlib.import_module(f"{torch.__name__}.testing._internal.opinfo.core")
+    make, x = lib.SampleInput, torch.ones(2, 3)
+    sample = make(
+        x.t(), args=(1, [x, x], (x, 2), "a"), kwargs={"b": x[0], "c": {"d": x}}
+    )
+    yield sample.summary(), make(x).summary(), make([x, x], 1).summary()
+    yield attempt(make, x, 1, args=(1,)), attempt(make, x, args=1)
+    yield attempt(make, x, kwargs=1), attempt(lambda: make(x, a=1, kwargs={}))
+    yield attempt(lambda: make(x, 1, name="n")), make(x, args=(1,), name="n").name
+    yield attempt(torch.testing.make_tensor, (3,), dtype=3, device="cpu")

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 
-from tests.oracle import case
+from tests.oracle import attempt, case
 
 
 def parts(torch):
@@ -178,3 +178,19 @@ def pairs_of_test_cases(torch):
         (getattr(kind, "CLS", None), kind.TYPE_NAME)
         for kind in (u.UnittestPair, u.StringPair, u.SetPair, u.TypePair, u.ObjectPair)
     ]
+
+
+@case(warnings=False)
+def sparse_pairs(torch):
+    close = torch.testing.assert_close
+    x = torch.tensor([[1.0, 0.0], [2.0, 3.0]])
+    others = [x * 2, x.t(), torch.eye(2), x + torch.tensor([[0.0, 1.0], [0.0, 0.0]])]
+    for layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+        own = x.to_sparse(layout=layout)
+        yield close(own, own.clone())
+        for other in others:
+            yield attempt(close, own, other.to_sparse(layout=layout))
+        yield attempt(close, own, x)
+        yield close(own, x, check_layout=False)
+    yield attempt(close, x.to_sparse(1), x.to_sparse(2))
+    yield close(x.to_sparse_csr(), x.to_sparse_coo(), check_layout=False)

@@ -520,7 +520,9 @@ def segment_reduce(
     count = lengths.shape[-1]
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     start, kind = _STARTS[reduce]
-    start = start if initial is None else float(initial)
+    extreme = kind in ("amax", "amin")
+    if initial is not None and not extreme:
+        start = float(initial)
     # What lies beyond the last segment is dropped into one of its own.
     wide = (*shape[:axis], count + 1, *shape[axis + 1 :])
     begin = fns.full(wide, start, data.dtype, data.device)
@@ -528,6 +530,10 @@ def segment_reduce(
     if reduce in ("max", "min") and data.requires_grad:
         out = _with_nans(out, axis, index, data)
     out = out.narrow(axis, 0, count).contiguous()
+    if extreme and initial is not None:
+        # Afterwards: an element that equals it has all of the gradient.
+        within = out >= initial if kind == "amax" else out <= initial
+        out = fns.where(within | fns.isnan(out), out, float(initial))
     if reduce != "mean":
         return out
     number = lengths.reshape(*lengths.shape, *(1,) * rest).to(data.dtype)

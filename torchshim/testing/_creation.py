@@ -99,7 +99,9 @@ def make_tensor(
             defaults = -9, 10
         low, high = _bounds(dtype, low, high, limits, defaults)
         result = randint(low, high, size, device=device, dtype=dtype)
-    elif dtype.is_floating_point or dtype.is_complex:
+    elif getattr(dtype, "is_floating_point", False) or (
+        getattr(dtype, "is_complex", False)
+    ):
         info = dtypes.finfo(dtype)
         start, end = _bounds(dtype, low, high, (info.min, info.max), (-9, 9))
         small = dtype.itemsize == 1

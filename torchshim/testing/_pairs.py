@@ -17,6 +17,7 @@ from torchshim._core import dtypes
 from torchshim._core.layout import strided
 from torchshim._core.promotion import promote_types
 from torchshim._functions.construct import as_tensor
+from torchshim._functions.sparse_tensor import is_sparse
 from torchshim._tensor import Tensor, host_value
 from torchshim.testing._differences import (
     EXACT,
@@ -104,6 +105,14 @@ def make_tensor_mismatch_msg(
     a, b, alike = (host_value(t.detach()) for t in (actual, expected, matches))
     with np.errstate(all="ignore"):
         return tensors_differ(a, b, alike, actual.dtype, (rtol, atol), identifier)
+
+
+# What is said of a layout, and the methods that give its indices.
+_SPARSE = {
+    "sparse_coo": ("COO", "_indices"),
+    "sparse_csr": ("CSR", "crow_indices", "col_indices"),
+    "sparse_csc": ("CSC", "ccol_indices", "row_indices"),
+}
 
 
 # -- pairs -----------------------------------------------------------------------------
@@ -324,7 +333,8 @@ class TensorLikePair(Pair):
     def _process_inputs(
         self, actual: Any, expected: Any, *, id: Id, allow_subclasses: bool
     ) -> tuple[Any, Any]:
-        a, b = type(actual), type(expected)
+        # Each sparse layout has a class of its own here.
+        a, b = (Tensor if is_sparse(x) else type(x) for x in (actual, expected))
         if not (isinstance(actual, b) or isinstance(expected, a)):
             self._inputs_not_supported()
         if not allow_subclasses and a is not b:
@@ -379,11 +389,37 @@ class TensorLikePair(Pair):
         return actual, expected
 
     def _compare_values(self, actual: Any, expected: Any) -> None:
-        tolerances = {"rtol": self.rtol, "atol": self.atol}
+        options = {"rtol": self.rtol, "atol": self.atol, "equal_nan": self.equal_nan}
+        layout = actual.layout.name
+        if layout in _SPARSE:
+            self._compare_sparse_values(_SPARSE[layout], actual, expected, options)
+        else:
+            self._compare_regular_values_close(actual, expected, **options)
+
+    def _compare_sparse_values(
+        self, parts: Sequence[str], actual: Any, expected: Any, options: dict[str, Any]
+    ) -> None:
+        """Indices are the same, values close."""
+        name, *methods = parts
+
+        def same(what: str, a: int, b: int) -> None:
+            if a != b:
+                text = f"The number of {what} in sparse {name} tensors does not match: "
+                self._fail(AssertionError, f"{text}{a} != {b}")
+
+        if name == "COO":
+            dims = actual.sparse_dim(), expected.sparse_dim()
+            same("sparse dimensions", *dims)
+        same("specified values", actual._nnz(), expected._nnz())
+        for method in methods:
+            self._compare_regular_values_equal(
+                *(getattr(t, method)() for t in (actual, expected)),
+                identifier=f"Sparse {name} {method.lstrip('_')}",
+            )
         self._compare_regular_values_close(
-            *(t if t.layout == strided else t.to_dense() for t in (actual, expected)),
-            **tolerances,
-            equal_nan=self.equal_nan,
+            *(t._v for t in (actual, expected)),
+            **options,
+            identifier=f"Sparse {name} values",
         )
 
     def _compare_regular_values_equal(

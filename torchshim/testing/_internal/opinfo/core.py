@@ -35,9 +35,27 @@ class SampleInput:
         name: str | None = None,
         **var_kwargs: Any,
     ) -> None:
+        if args is not None or kwargs is not None:
+            if var_args or var_kwargs:
+                raise AssertionError(
+                    "A SampleInput can be constructed 'naturally' with *args and "
+                    "**kwargs or by explicitly setting the 'args' and 'kwargs' "
+                    "parameters, but the two methods of construction cannot be mixed!"
+                )
+        elif (var_args or var_kwargs) and not (
+            output_process_fn_grad is broadcasts_input is name is None
+        ):
+            raise AssertionError(
+                "A SampleInput constructed 'naturally' with *args and **kwargs cannot "
+                "specify additional metadata in keyword arguments"
+            )
         self.input = input
-        self.args = tuple(args) if args is not None else var_args
+        self.args = args if args is not None else var_args
+        if not isinstance(self.args, tuple):
+            raise AssertionError(f"Expected args to be tuple, got {type(self.args)}")
         self.kwargs = kwargs if kwargs is not None else var_kwargs
+        if not isinstance(self.kwargs, dict):
+            raise AssertionError(f"Expected kwargs to be dict, got {type(self.kwargs)}")
         self.output_process_fn_grad = output_process_fn_grad or (lambda x: x)
         self.broadcasts_input = bool(broadcasts_input)
         self.name = name or ""
@@ -66,9 +84,9 @@ class SampleInput:
 
     def summary(self) -> str:
         """Shapes and dtypes in the place of tensors."""
-        told = self.transform(_shown)
+        told = [_shown(each) for each in (self.input, self.args, self.kwargs)]
         return (
-            f"SampleInput(input={told.input}, args={told.args}, kwargs={told.kwargs}, "
+            f"SampleInput(input={told[0]}, args={told[1]}, kwargs={told[2]}, "
             f"broadcasts_input={self.broadcasts_input}, name={self.name!r})"
         )
 
@@ -105,10 +123,20 @@ class SampleInput:
 
 
 def _shown(value: Any) -> Any:
+    """A value as a summary has it: tensors by size and kind."""
     if isinstance(value, torch.Tensor):
-        shape = ",".join(map(str, value.shape))
-        return f'Tensor[size=({shape}), device="{value.device}", dtype={value.dtype}]'
-    return value
+        sparse = value.is_sparse or value.layout == torch.sparse_csr
+        apart = "" if sparse or value.is_contiguous() else ", contiguous=False"
+        kind = f'device="{value.device}", dtype={value.dtype}{apart}'
+        return f"Tensor[size={tuple(value.shape)}, {kind}]"
+    if isinstance(value, dict):
+        return {key: _shown(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_shown(each) for each in value]
+        if value and all(isinstance(each, torch.Tensor) for each in value):
+            return f"TensorList[{', '.join(items)}]"
+        return f"({','.join(map(str, items))})"
+    return repr(value)
 
 
 def _as_numpy(value: Any) -> Any:
