@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Generator, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -25,6 +22,7 @@ from torchshim._core.interim import Interim
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
 from torchshim._core.program import CACHE, Compiled, Copying, Program
+from torchshim._core.signals import held_back
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.stepwise import make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
@@ -140,7 +138,8 @@ def flush(rec: Any) -> None:
         run.report(rec)
 
     if run.program is not None and run.program.entry is not None:
-        with _held_back():
+        # Python code of JAX's runs.
+        with held_back():
             _carry_out(run, finish)
     else:
         _carry_out(run, finish)
@@ -160,24 +159,6 @@ def _carry_out(run: Run, finish: Callable[[], None]) -> None:
             except KeyboardInterrupt:
                 pass
         raise
-
-
-@contextmanager
-def _held_back() -> Generator[None, None, None]:
-    """Ctrl-C waits. The first run of a program goes through Python code of JAX's."""
-    handler = signal.getsignal(signal.SIGINT)
-    here = threading.current_thread() is threading.main_thread()
-    if not here or not callable(handler):
-        yield
-        return
-    caught: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *args: caught.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if caught:
-            handler(*caught[0])
 
 
 def values_of(

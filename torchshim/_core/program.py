@@ -180,6 +180,21 @@ def _on_device(array: Any) -> Any:
     return put_default(array.copy()) if type(array) is np.ndarray else array
 
 
+# Bytes that a program's first run donates copies of.
+_SPARED = 1 << 26
+
+
+def _spared(gift: list[Any]) -> list[Any]:
+    """Copies to donate, so that an exception from elsewhere loses nothing.
+
+    A first run goes through Python code of JAX's, where an exception that another
+    thread sets for this one may come between the run and what it gives.
+    """
+    if platform() != "cpu" or sum(array.nbytes for array in gift) > _SPARED:
+        return gift
+    return [x if x.committed else put_default(np.array(x)) for x in gift]
+
+
 class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
@@ -211,7 +226,8 @@ class Program:
         lowered: Lowered,
         known: Compiled,
     ) -> None:
-        # What `explain()` says; `entry` until a run has filled in its time.
+        # What `explain()` says; `entry` where the next run compiles, which fills in the
+        # time.
         self.known = known
         self.entry: Compiled | None = known
         successors = replaced_inputs(state, outputs)
@@ -263,16 +279,18 @@ class Program:
 
     def _run(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         self.runs += 1
+        entry = self.entry
         if self.runs == self._optimized_at:
-            self._optimize()
+            entry = self._optimize()
         gifts, kept = self.inputs
         gift = [inputs[p] for p in gifts]
         if np.ndarray in map(type, gift):
             gift = list(map(_on_device, gift))
+        if entry is not None:
+            gift = _spared(gift)
         args = scalars, gift, [inputs[p] for p in kept]
         # The call and the store of its result run in C, with no point between them
         # where Ctrl-C could lose the result after the inputs were donated.
-        entry = self.entry
         started = 0.0 if entry is None else time.perf_counter()
         began = time.perf_counter_ns() if watchers else 0
         try:
@@ -288,6 +306,8 @@ class Program:
         if entry is not None:
             entry.seconds = time.perf_counter() - started
             self.entry = None
+        if self.runs == self._optimized_at - 1:
+            self.entry = self.known  # what holds Ctrl-C back looks at it
 
     def _wait(self, result: list[Any]) -> None:
         """Until a large program has run. Without memory for it there is no result."""
@@ -301,12 +321,12 @@ class Program:
                 result.clear()
                 raise
 
-    def _optimize(self) -> None:
+    def _optimize(self) -> Compiled:
         self._jitted = self._jit()
         reason = f"run {self.runs} times: compiled again, optimized"
         self.known = dataclasses.replace(self.known, reason=reason, seconds=0.0)
-        self.entry = self.known
         note(self.known)
+        return self.known
 
 
 class Copying:

@@ -25,6 +25,7 @@ from torchshim._core.loops import ScriptLoops
 from torchshim._core.meta import Meta
 from torchshim._core.precision import precision
 from torchshim._core.program import raise_lack_of_memory
+from torchshim._core.signals import from_signal
 from torchshim._core.state import INPUT, ROOT, Recording, State
 from torchshim._core.storage import (
     SLOT_BITS,
@@ -311,7 +312,7 @@ class Recorder(Transforming):
                 try:
                     flush(self)
                 except Exception as error:
-                    if self.recording is recording:
+                    if self.recording is recording and not from_signal(error):
                         self.abandon(error)
                     raise
 
@@ -464,8 +465,9 @@ class Recorder(Transforming):
     def raise_failed_checks(self) -> None:
         """Raises the first data-dependent error of the programs run so far."""
         while self.reports:
-            sites, report = self.reports.pop(0)
+            sites, report = self.reports[0]
             found = self.host(report).tolist()
+            del self.reports[0]  # not before: Ctrl-C may come while it is waited for
             for site, (bad, value) in zip(sites, found, strict=True):
                 if bad:
                     self.reports.clear()

@@ -536,4 +536,4 @@ def _cost(made: Program | Stepwise) -> float:
     """Seconds that compiling a program took, or would have taken."""
     if isinstance(made, Stepwise):
         return made.spared
-    return 0.0 if made.entry is not None else made.known.seconds
+    return made.known.seconds

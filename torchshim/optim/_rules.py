@@ -118,7 +118,9 @@ class RuleOptimizer(Optimizer):
                 for p, state in zip(params, states, strict=True):
                     if not state:
                         self._check(group, p)
-                        self._init_state(group, p, state)
+                        made: dict[str, Any] = {}
+                        self._init_state(group, p, made)
+                        state.update(made)  # at once: Ctrl-C leaves all or nothing
             variants = self._variants(params, states)
         rule = REGISTRY[self._rule]
         for variant, moved, theirs in _alike(variants, params, states):
