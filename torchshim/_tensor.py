@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -546,11 +547,14 @@ def host_value(tensor: TensorBase) -> np.ndarray:
         return window
     if storage is None:
         array = rec.array_of(tensor)
-        rec.raise_failed_checks()
-        return rec.host(array)
-    base_array = rec.base_array_of(storage)
+    else:
+        array = rec.base_array_of(storage)
+    if array is None:  # another thread is writing to it at this moment
+        time.sleep(0)
+        return host_value(tensor)
     rec.raise_failed_checks()
-    return shown(tensor, storage, rec.host(base_array))
+    array = rec.host(array)
+    return array if storage is None else shown(tensor, storage, array)
 
 
 def from_array(

@@ -474,3 +474,26 @@ def whether_hooks_are_forbidden(torch):
     yield state(), attempt(hooked)
     known._saved_tensors_hooks_enable()
     yield state(), attempt(hooked)
+
+
+OPERATORS = ["mul", "exp", "div", "pow"]
+
+
+@case.over(name=OPERATORS, read=[False, True])
+def what_is_unpacked_in_another_dtype(torch, name, read):
+    """Gradients arrive in the dtypes of the operands."""
+    graph = torch.autograd.graph
+    for wider in (torch.float64, torch.float16):
+        x = torch.tensor([0.5, 1.0, 1.5], requires_grad=True)
+        w = torch.tensor([2.0, 3.0, 1.0], requires_grad=True)
+        with graph.saved_tensors_hooks(lambda t: t, lambda t, wider=wider: t.to(wider)):
+            y = {
+                "mul": lambda x, w: x * w,
+                "exp": lambda x, w: (x * 1).exp() + w,
+                "div": lambda x, w: x / w,
+                "pow": lambda x, w: x**3 + w**2,
+            }[name](x, w)
+        if read:
+            yield y
+        yield attempt(lambda y=y: (y * 3).sum().backward())
+        yield x.grad, w.grad

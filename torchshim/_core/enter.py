@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from torchshim._core.storage import (
     counts_as_memory,
     steps_from,
     tensor_class,
+    value_lock,
     views,
 )
 from torchshim._core.undo import lost
@@ -29,7 +31,17 @@ from torchshim._core.versions import noted
 _SHARED_VIEWS: dict[Any, Sequence[Meta]] = {}
 _MOST_VIEWS = 4096
 
+# How often another thread gets the turn to end what it does with a tensor.
+_PATIENCE = 1000
+
 _new = object.__new__
+
+
+class Moved(RuntimeError):
+    """Another thread has just written to a storage, or taken it from its tensor."""
+
+    def __init__(self) -> None:
+        super().__init__("another thread wrote to this tensor at the same time")
 
 
 class Entering(Known):
@@ -59,14 +71,19 @@ class Entering(Known):
         storage = tensor._storage
         if storage is not None and storage.slot < 0:
             self.give_back(storage)
-        if tensor._storage is None:
+            storage = tensor._storage
+        if storage is None:
             return self._enter(tensor)
         self.live.append(weakref.ref(tensor))
-        slot = self._derive(tensor, tensor._storage)
+        try:
+            slot = self._derive(tensor, storage)
+        except Moved:
+            time.sleep(0)
+            return self.slot_of(tensor)
         if tensor._own_version is not None:
             slot = self.counted_apart(tensor, slot)
         tangents = tensor._tangents
-        if tangents and tensor._tangent_version == tensor._storage.version:
+        if tangents and tensor._tangent_version == storage.version:
             self.recording.duals[slot] = tangents
         return slot
 
@@ -91,27 +108,42 @@ class Entering(Known):
             return
         if tensor._tmeta.offset or storage.meta.strides != tensor._tmeta.strides:
             return
-        if tensor._own_version is not None:  # it is the only one that counts by now
-            tensor._ahead += tensor._own_version[0] - storage.version
-            tensor._own_version = None
-        tensor._array = storage.array
-        tensor._versions = storage.version
-        tensor._storage = None
-        storage.array = None
-        storage.home = weakref.ref(tensor)
-        tensor._former = storage
+        with value_lock:
+            if len(storage.tensors()) != 1 or tensor._storage is not storage:
+                return
+            home = weakref.ref(tensor)
+            # From here on there is no call, where another thread could write to it.
+            if (array := storage.array) is None or storage.slot >= 0:
+                return
+            if tensor._own_version is not None:  # it is the only one that counts now
+                tensor._ahead += tensor._own_version[0] - storage.version
+                tensor._own_version = None
+            tensor._array = array
+            tensor._versions = storage.version
+            tensor._storage = None
+            storage.array = None
+            storage.home = home
+            tensor._former = storage
 
     def _enter(self, tensor: TensorBase) -> int:
         meta = tensor._tmeta
         if tensor._array is None and tensor._raw >= 0:
             self.live.append(weakref.ref(tensor))
-            slot = tensor._slot = self._role(tensor, None, self._own_raw(tensor))
-            return slot
+            raw = self._own_raw(tensor)
+            if raw >= 0:
+                slot = tensor._slot = self._role(tensor, None, raw)
+                return slot
         array = tensor._array
         if array is None:
             if tensor._slot < 0 and tensor._lost is not None:
                 raise lost(tensor)
-            # Another thread took the tensor into its recording just now.
+            # Another thread took the tensor into its recording just now, or is about to
+            # give it a value.
+            for _ in range(_PATIENCE):
+                nowhere = tensor._array is None and tensor._storage is None
+                if not nowhere or tensor._slot >= 0 or tensor._raw >= 0:
+                    break
+                time.sleep(0)
             return self.slot_of(tensor)
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
         key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
@@ -129,11 +161,18 @@ class Entering(Known):
         return slot
 
     def _own_raw(self, tensor: TensorBase) -> int:
+        """The slot here of what was written without history.
+
+        -1 if another thread has just given the tensor another value.
+        """
         raw = tensor._raw
         if raw >> SLOT_BITS == self.id:
             return raw
         meta = tensor._tmeta.plain
-        slot = self._input((INPUT, meta), meta, self._foreign_array(tensor))
+        array = self._foreign_array(tensor)
+        if array is None:
+            return -1
+        slot = self._input((INPUT, meta), meta, array)
         self.note_memory(slot, tensor)
         return slot
 
@@ -180,7 +219,9 @@ class Entering(Known):
         """The slot of a storage's base value."""
         slot = storage.slot
         if slot < 0:
-            slot = self._input((INPUT, storage.meta), storage.meta, storage.array)
+            if (array := storage.array) is None:
+                raise Moved
+            slot = self._input((INPUT, storage.meta), storage.meta, array)
             self._note_base(storage, slot)
             if storage in self.base_tangents:
                 self.recording.duals[slot] = self.base_tangents[storage]

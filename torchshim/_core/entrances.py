@@ -128,14 +128,12 @@ class Entrances(Entering):
             for i, meta, history, slot in jump.entered:
                 t = operands[i]
                 array = t._array  # other threads may write to it
-                if (
-                    t._tmeta is not meta
-                    or t._slot >= 0  # it stands among the operands twice
-                    or (history is not None and history is not has_history(t))
+                if t._tmeta is not meta or (
+                    history is not None and history is not has_history(t)
                 ):
                     return False
                 if array is None or t._storage is not None:
-                    array = self._from_numpy(t)
+                    array = None if t._slot >= 0 else self._from_numpy(t)
                     if array is None:
                         return False
                     inputs.append(array)
@@ -145,6 +143,10 @@ class Entrances(Entering):
                     recording.hists[slot] = t._hist
                 inputs.append(array)
                 entered[slot] = t
+                # It stands among the operands twice, or another thread took it; there
+                # is no call, where that could happen, between this and the next line.
+                if t._slot >= 0:
+                    return False
                 t._slot = slot
             self.state = jump.state
             for t, slot in seen:
@@ -156,8 +158,9 @@ class Entrances(Entering):
             if self.state is start:
                 for i, _, _, slot in jump.entered:
                     recording.hists.pop(slot, None)
-                    if entered.get(slot) is operands[i]:
-                        operands[i]._slot = -1
+                    if (t := operands[i]) is entered.get(slot):
+                        if t._slot == slot:
+                            t._slot = -1
                         del entered[slot]
 
     def remember_entrance(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from typing import Any
 
+from torchshim._core.enter import Moved
 from torchshim._core.entrances import Entrances
 from torchshim._core.flush import values_of
 from torchshim._core.state import INPUT, Recording
@@ -19,6 +21,9 @@ from torchshim._core.trie import recorders
 
 _new = object.__new__
 
+# How often another thread gets the turn to end what it does with a tensor.
+_PATIENCE = 100_000
+
 
 class Foreign(Entrances):
     """Looks into other threads' recordings without changing them."""
@@ -27,7 +32,10 @@ class Foreign(Entrances):
     foreign_raws: dict[tuple[int, int], int]
 
     def array_of(self, tensor: TensorBase) -> Any:
-        """The array of a tensor without a storage; runs what it takes."""
+        """The array of a tensor without a storage; runs what it takes.
+
+        None if another thread has just given it one, or written to it.
+        """
         if tensor._array is None:
             slot = tensor._slot if tensor._raw < 0 else tensor._raw
             if slot >> SLOT_BITS == self.id:
@@ -41,7 +49,7 @@ class Foreign(Entrances):
         return tensor._array
 
     def base_array_of(self, storage: Storage) -> Any:
-        """The array of a storage's base value; runs what it takes."""
+        """The array of a storage's base value; runs what it takes. None as above."""
         if storage.array is None:
             if storage.slot >> SLOT_BITS == self.id:
                 self.flush()
@@ -81,16 +89,20 @@ class Foreign(Entrances):
         return holder._slot, holder._raw
 
     def _foreign_piece(self, tensor: TensorBase) -> TensorBase:
-        owner = recorders[tensor._slot >> SLOT_BITS]
-        with owner.lock:
-            slot = tensor._slot
-            if slot < 0 or slot >> SLOT_BITS == self.id:
-                return tensor
-            key = owner.recording.seq, slot
-            piece = self.foreign.get(key)
-            if piece is None:
-                piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
-            return piece
+        for _ in range(_PATIENCE):
+            owner = recorders[tensor._slot >> SLOT_BITS]
+            with owner.lock:
+                slot = tensor._slot
+                if slot < 0 or slot >> SLOT_BITS == self.id:
+                    return tensor
+                if slot >> SLOT_BITS == owner.id and slot < owner.state.n_slots:
+                    key = owner.recording.seq, slot
+                    piece = self.foreign.get(key)
+                    if piece is None:
+                        piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
+                    return piece
+            time.sleep(0)  # the owner has it enter at this very moment
+        raise RuntimeError("a tensor is in no recording of the thread that used it")
 
     def slot_here(self, slot: int) -> int:
         """The slot of a tensor's value in this recording, -1 if it is not in it."""
@@ -105,6 +117,8 @@ class Foreign(Entrances):
         if slot < 0:
             key = self._place(storage.slot)
             array = self._foreign_array(storage)
+            if array is None:
+                raise Moved
             slot = self._input((INPUT, storage.meta), storage.meta, array)
             self.note_memory(slot, storage)
             self.foreign_raws[key] = slot
@@ -152,7 +166,7 @@ class Foreign(Entrances):
                 twin.original = weakref.ref(recording)
             before = twin.saved, twin.savers, twin.versions
             twin.entered.update(recording.entered)
-            for at, (within, place) in recording.hists.items():
+            for at, (within, place) in list(recording.hists.items()):
                 # A history that goes on in the recording itself does so in its twin.
                 twin.hists[at] = (twin if within is recording else within), place
             twin.elsewhere = recording.elsewhere

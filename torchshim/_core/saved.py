@@ -358,7 +358,7 @@ class SavedValues(Present):
         return rec.result(rec.call(plan.from_result, (grad, result, *args)))
 
     def as_declared(self, plan: GradientPlan, wrt: Any, grads: Any) -> list[Any]:
-        """The gradients of operands whose tensors were given other data since."""
+        """Gradients in the shapes and dtypes of operands, whatever data were used."""
         given, name = plan.event.given, grad_name(plan.event) or ""
         flows = flows_of(plan.event)
         return [

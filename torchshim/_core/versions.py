@@ -261,10 +261,11 @@ def _holders_of(
     root: Any = written.roots.get
     holders: dict[int, Any] = {}
     made: dict[int, Any] = {}
-    for storage in rec.storages.values():
+    # (Another thread may be looking at what its owner records just now.)
+    for storage in list(rec.storages.values()):
         if (slot := storage.slot) >= 0:
             holders[root(slot, slot)] = storage
-    for tensor in recording.entered.values():
+    for tensor in list(recording.entered.values()):
         if (slot := tensor._slot) >= 0:
             holders[root(slot, slot)] = tensor
     for ref in rec.live:

@@ -23,11 +23,13 @@ from torchshim._core.storage import (
     lacks_node,
     placed,
     underived,
+    value_lock,
     version_of,
     writes_of,
     written_since,
 )
 from torchshim._core.trie import recorders
+from torchshim._core.undo import lost
 
 _CLARIFY = (
     " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
@@ -106,28 +108,48 @@ class Viewing(Foreign):
 
     def storage_of(self, tensor: TensorBase) -> Storage:
         """The tensor's storage, made now if it had its memory to itself."""
-        storage = tensor._storage
-        if storage is None:
+        while (storage := tensor._storage) is None:
             slot = tensor._slot if tensor._raw < 0 else tensor._raw
-            owner = self if slot < 0 else recorders[slot >> SLOT_BITS]
-            # A value pending in another thread's recording is handed out there.
-            with owner.lock:
-                storage = tensor._storage
-                if storage is None:
-                    storage = tensor._former
-                    if storage is None:
-                        storage = Storage(tensor)
-                    else:
-                        # Closed recordings know the tensor's memory by it.
-                        storage.take(tensor)
-                    if slot < 0 and tensor._tangents:
-                        self.base_tangents[storage] = tensor._tangents
-                    known, key = {}, id(storage)
-                    if storage.slot >= 0:
-                        known = recorders[storage.slot >> SLOT_BITS].storages
-                    # All at once: an interrupt comes before or after.
-                    taken = None, -1, storage, storage
-                    tensor._array, tensor._raw, tensor._storage, known[key] = taken
+            if slot < 0 or slot >> SLOT_BITS == self.id:
+                with value_lock:
+                    storage = self._stored(tensor, slot)
+            else:
+                # A value pending in another thread's recording is handed out there.
+                with recorders[slot >> SLOT_BITS].lock, value_lock:
+                    storage = self._stored(tensor, slot)
+            if storage is not None:
+                break
+            if slot < 0 and tensor._lost is not None:
+                raise lost(tensor)
+        return storage
+
+    def _stored(self, tensor: TensorBase, slot: int) -> Storage | None:
+        """A storage for a tensor whose value has a slot, or is there; with the locks.
+
+        None if another thread has just given the tensor another value.
+        """
+        if tensor._storage is not None:
+            return tensor._storage
+        storage = tensor._former
+        if storage is None:
+            storage = Storage(tensor)
+        else:
+            # Closed recordings know the tensor's memory by it.
+            storage.take(tensor)
+        if storage.slot != slot or (slot < 0 and storage.array is None):
+            return None
+        if slot < 0 and tensor._tangents:
+            self.base_tangents[storage] = tensor._tangents
+        known, key = {}, id(storage)
+        if slot >= 0:
+            known = recorders[slot >> SLOT_BITS].storages
+        # All at once: an interrupt comes before or after, and so do other threads.
+        if storage.array is not tensor._array or slot != (
+            tensor._slot if tensor._raw < 0 else tensor._raw
+        ):
+            return None
+        taken = None, -1, storage, storage
+        tensor._array, tensor._raw, tensor._storage, known[key] = taken
         return storage
 
     def link(

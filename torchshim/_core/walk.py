@@ -477,7 +477,8 @@ class Walk(SavedValues, Replay, Late):
             result = unpacked.get(("result", 0))
             if result is not None or not unpacked:
                 known = recording, event, plan, operands, grads[0], outdated
-                return [self.from_result(*known, result)]
+                found = [self.from_result(*known, result)]
+                return self.as_declared(plan, wrt, found) if unpacked else found
         if outdated:
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
             if self.misfits(plan, operands):
@@ -504,7 +505,7 @@ class Walk(SavedValues, Replay, Late):
             meta = event.given[i]
             if meta.device is not result._tmeta.device:  # a number that is on the CPU
                 result._tmeta = result._tmeta.replace(device=meta.device)
-        if outdated:
+        if outdated or unpacked:
             results = self.as_declared(plan, wrt, results)
         if checked:
             self.capture = None

@@ -1,0 +1,113 @@
+"""Threads that train one model without a lock: updates may be lost, values may not."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+import torchshim as torch
+from torchshim._core.record import local
+from torchshim.nn import Linear
+
+
+def by_grad(model, loss, optimizer):
+    params = list(model.parameters())
+    grads = torch.autograd.grad(loss(), params)
+    with torch.no_grad():
+        for p, g in zip(params, grads, strict=True):
+            p.sub_(0.05 * g)
+
+
+def by_optimizer(model, loss, optimizer):
+    optimizer.zero_grad()
+    loss().backward()
+    optimizer.step()
+
+
+def by_data(model, loss, optimizer):
+    params = list(model.parameters())
+    grads = torch.autograd.grad(loss(), params)
+    for p, g in zip(params, grads, strict=True):
+        p.data.sub_(0.05 * g)
+
+
+STEPS = {
+    "grad": by_grad,
+    "optimizer": by_optimizer,
+    "data": by_data,
+}
+
+
+def together(*works):
+    """Runs functions in threads of their own; what they raised."""
+    failed = []
+
+    def run(work):
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
+
+
+@pytest.fixture
+def often():
+    """Threads take turns often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("read", [False, True])
+def test_training(often, kind, read):
+    for seed in range(2):
+        torch.manual_seed(seed)
+        model = Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+
+        def train(model=model, optimizer=optimizer):
+            for _ in range(40):
+                x = torch.ones(2, 4)
+                STEPS[kind](model, lambda x=x: ((model(x) - 1) ** 2).mean(), optimizer)
+
+        def look(model=model):
+            for _ in range(30):
+                state = model.state_dict()
+                assert len(state["weight"].tolist()[0]) == 4
+
+        assert (
+            together(train, train, *((train, look, look) if read else (train,))) == []
+        )
+        assert abs(model(torch.ones(4)).item() - 1) < 0.1
+
+
+def test_a_tensor_that_another_thread_takes_while_it_enters():
+    """What it wrote is there when the recording that the tensor nearly entered ends."""
+    x = torch.ones(3)
+    for _ in range(3):  # from the second time on by an entrance
+        local.rec.flush()
+        (x * 7.0).tolist()
+    made = []
+
+    class Taken(list):
+        def append(self, array):
+            super().append(array)
+            if not made:
+                made.append(together(lambda: x.add_(1.0)))
+
+    local.rec.flush()
+    local.rec.inputs = Taken()
+    y = x * 7.0
+    assert made == [[]]
+    assert y.tolist() in ([7.0] * 3, [14.0] * 3)
+    assert x.tolist() == [2.0] * 3
