@@ -60,12 +60,16 @@ OTHER_NAMES = {
     "x1": "input",
     "a": "input",
     "x2": "other",
+    # PyTorch's other forms of `isin`, which take a number.
+    "element": "elements",
+    "test_element": "test_elements",
 }
 
 
 def takes_other_names(op: Op) -> bool:
     """Whether keywords may arrive that are not among the function's own."""
-    return any(p.name in ("dim", "keepdim") or is_star(op, p) for p in op.params)
+    named = ("dim", "keepdim", "test_elements")
+    return any(p.name in named or is_star(op, p) for p in op.params)
 
 
 def takes_more(op: Op) -> bool:

@@ -130,3 +130,14 @@ def warnings_each_time(torch):
     for _ in range(3):
         yield told(lambda: (w.std() + one.var()).item())
     yield told(lambda: torch.ones(3).std()), told(lambda: torch.ones(3).std())
+
+
+@case.lines("""
+torch.isin(elements=x, test_element=1.0), torch.isin(x, test_element=2)
+torch.isin(element=1.0, test_elements=x), torch.isin(element=5, test_elements=x, invert=True)
+torch.isin(x, test_element=2, out=torch.empty(2, dtype=torch.bool))
+(x > 0)._is_all_true(), (x > 1)._is_all_true(), (x > 1)._is_any_true()
+torch.ones(0, dtype=torch.bool)._is_any_true()
+""")
+def tests_of_elements(torch, line):
+    return evaluate(torch, line, x=torch.tensor([1.0, 2.0]))

@@ -79,7 +79,7 @@ def of_all_examples(tensor: Tensor) -> Tensor:
     return tensor
 
 
-@public
+@public(method=True)
 def _is_all_true(input: Any) -> Tensor:
     """Whether all elements of a tensor of bools are true, as a tensor.
 
@@ -90,7 +90,7 @@ def _is_all_true(input: Any) -> Tensor:
     return fns.all(of_all_examples(_of_bools("_is_all_true", input)))
 
 
-@public
+@public(method=True)
 def _is_any_true(input: Any) -> Tensor:
     """Whether an element of a tensor of bools is true, as a tensor.
 
