@@ -134,7 +134,8 @@ def warnings_each_time(torch):
 
 @case.lines("""
 torch.isin(elements=x, test_element=1.0), torch.isin(x, test_element=2)
-torch.isin(element=1.0, test_elements=x), torch.isin(element=5, test_elements=x, invert=True)
+torch.isin(element=1.0, test_elements=x)
+torch.isin(element=5, test_elements=x, invert=True)
 torch.isin(x, test_element=2, out=torch.empty(2, dtype=torch.bool))
 (x > 0)._is_all_true(), (x > 1)._is_all_true(), (x > 1)._is_any_true()
 torch.ones(0, dtype=torch.bool)._is_any_true()
