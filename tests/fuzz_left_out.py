@@ -12,6 +12,17 @@ ANY_GRAD = [f"t{n}.grad" for n in range(100)]
 _OTHER_SHAPE = re.compile(r"got \[(.*)\] but expected shape compatible with \[(.*)\]")
 
 
+_AS_VIEW = re.compile(
+    "view was created in no_grad|Can't detach views in-place|"
+    "view size is not compatible"
+)
+
+
+def takes_gradient_for_view(error: Any, other: Any) -> bool:
+    """Whether only PyTorch fails, at a gradient that is a view or transposed there."""
+    return bool(error and other is None and _AS_VIEW.search(error[1]))
+
+
 def has_expanded(found: dict[str, Any], lines: list[str]) -> bool:
     """Whether elements of a tensor are one in memory though no line expands it."""
     asked = any(".expand(" in line for line in lines)
@@ -30,6 +41,8 @@ def views_of_gradients(expected: Any, lines: list[str]) -> bool:
     # Writes that no version counts.
     unseen = {m[1] for n in lines if (m := re.match(r"(t\d+)\.data\b", n))}
     for each in expected.snapshots.values():
+        if names and _AS_VIEW.search(each.get("failed", ["", ""])[1]):
+            return True  # told where its node is looked at
         if any(version for _, version in each.get("gradients", {}).get("shared", ())):
             return True
         for group in each.get("memory", {}).get("shared", ()):

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import torchshim
-from tests import fuzz_core, fuzz_steps, fuzz_transforms
+from tests import fuzz_core, fuzz_steps, fuzz_training, fuzz_transforms
 from torchshim._core import stepwise
 
 PARTS = 6
@@ -53,6 +53,20 @@ def test_recorded_transforms(operation_by_operation):
             found = json.loads(json.dumps(fuzz_transforms.run(torchshim, lines)))
             text = fuzz_transforms.compare(expected, found)
             assert text is None, f"seed {seed}, {text}\n" + "\n".join(lines)
+
+
+def test_recorded_training(monkeypatch):
+    """Scripts whose loops run nine times; each twice."""
+    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)  # NumPy computes them
+    monkeypatch.setattr(stepwise, "_COMPILE", 1e9)
+    scripts = fuzz_training.recorded()
+    assert len(scripts) > 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed, parts, expected in scripts * 2:
+            found = fuzz_training.run(torchshim, parts)
+            text = fuzz_training.difference(expected, found)
+            assert text is None, f"seed {seed}, {text}\n{fuzz_training.source(parts)}"
 
 
 def test_steps_after_others_like_them(monkeypatch):

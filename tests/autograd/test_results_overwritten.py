@@ -202,3 +202,34 @@ def results_overwritten_under_hooks(torch):
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, wrong):
         y = torch.ones(3, requires_grad=True).exp()
     yield type(attempt(y.sum().backward)).__name__
+
+
+@case
+def operands_that_hooks_give_back_written_to(torch):
+    """The results beside them are as they were."""
+    functions = (
+        lambda x: x.prod(),
+        lambda x: x.flatten().prod(),
+        lambda x: x.cumprod(0).sum(),
+        lambda x: x.logsumexp(0),
+        lambda x: x.flatten().norm(),
+        lambda x: x.std(0),
+        lambda x: x.exp().sum(),
+    )
+    pairs = (
+        (lambda x: x, lambda x: x),
+        (lambda x: x.detach().clone(), lambda x: x),
+        (lambda x: x.detach(), lambda x: x * 2),
+    )
+    for pack, unpack in pairs:
+        for function in functions:
+            for read in (False, True):
+                x = torch.tensor([0.5, 0.75, 1.0], dtype=torch.float64)
+                x.requires_grad_()
+                with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                    y = function(x)
+                if read:
+                    y.item()
+                x.data.add_(-0.25)
+                y.backward()
+                yield x.grad

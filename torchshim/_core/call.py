@@ -354,7 +354,7 @@ def _operand_kind(arg: Any) -> tuple[DType, int]:
 
 def _plain(value: Any) -> Any:
     """A runtime scalar as one that weighs in promotion what a Python number does."""
-    if isinstance(value, float):
+    if isinstance(value, (int, float)):
         return float(value)
     # (`lax.convert_element_type` does not take `weak_type`.)
     return jax.lax.convert_element_type_p.bind(

@@ -297,6 +297,15 @@ class SavedValues(Present):
             found = self.rec.result(self.rec.call(check, (found, saved, mixed)))
         return found
 
+    def gives_others(self, event: State, unpacked: dict[Any, Any]) -> bool:
+        """Whether saved-tensor hooks gave something else than what they were shown."""
+        return any(
+            tensor is not None
+            if not isinstance(i, int)
+            else self.rec.slot_of(tensor) != event.operands[i]
+            for i, tensor in unpacked.items()
+        )
+
     def as_used(
         self,
         plan: GradientPlan,
@@ -327,12 +336,13 @@ class SavedValues(Present):
         operands: Sequence[Any],
         grad: Any,
         outdated: dict[int, Place],
-        result: Any = None,
+        unpacked: dict[Any, Any],
     ) -> Any:
         """The gradient by PyTorch's formula, of what was overwritten unseen.
 
-        Or of the `result` that saved-tensor hooks gave.
+        Or of what saved-tensor hooks gave.
         """
+        result = unpacked.get(("result", 0))
         self.capture = None
         rec, call, slot, meta = self.rec, plan.call, event.slot, event.metas[0]
         scalars = self.scalars_of(recording, event)
@@ -349,10 +359,10 @@ class SavedValues(Present):
                 result = self.present(recording, slot, rec.at(result._slot, meta.plain))
             if self.create and result is not source:
                 result = self.with_history(result, source)
-        given = [
-            self.now_used(outdated[at], operand, None) if at in outdated else operand
-            for at, operand in zip(event.operands, operands, strict=True)
-        ]
+        given = list(operands)
+        for i, at in enumerate(event.operands):
+            if at in outdated and i not in unpacked:
+                given[i] = self.now_used(outdated[at], given[i], None)
         args = call.arguments(given, scalars)
         self.free(recording, event, plan, (grad,))
         return rec.result(rec.call(plan.from_result, (grad, result, *args)))

@@ -474,10 +474,9 @@ class Walk(SavedValues, Replay, Late):
             for i in plan.needs
         ]
         if (outdated or unpacked) and plan.from_result is not None:
-            result = unpacked.get(("result", 0))
-            if result is not None or not unpacked:
+            if not unpacked or self.gives_others(event, unpacked):
                 known = recording, event, plan, operands, grads[0], outdated
-                found = [self.from_result(*known, result)]
+                found = [self.from_result(*known, unpacked)]
                 return self.as_declared(plan, wrt, found) if unpacked else found
         if outdated:
             operands = self.as_used(plan, derived, operands, grads, outdated, unpacked)
