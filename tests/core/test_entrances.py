@@ -54,6 +54,17 @@ def test_writes_to_tensors_that_enter_are_looked_up(calls):
     assert [e._version for e in averages] == [8] * 3
 
 
+def test_floats_that_vary_are_looked_up(calls):
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    for step in range(6):
+        calls.clear()
+        y = nn.functional.elu(nn.functional.leaky_relu(x, 0.1 + step / 20), step + 0.5)
+        y = nn.functional.layer_norm(y, (2,), eps=10.0**-step)
+        assert y.sum().item() == pytest.approx(0, abs=1e-5)
+        y.sum().backward()
+    assert calls == []
+
+
 def test_integers_that_vary_are_looked_up(calls):
     x = torch.tensor([1.0, 2.0])
     for step in range(5):

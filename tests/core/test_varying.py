@@ -315,3 +315,40 @@ def test_the_second_value_is_the_last_program(compiled, name):
         (loss.detach() + x.grad.sum()).item()
         made.append(compiled() - before)
     assert made == PROGRAMS.get(name, [1, 1, 0, 0, 0])
+
+
+def test_values_of_their_own_are_programs_of_their_own(compiled, all_compiled):
+    import torchshim as torch
+
+    made = []
+    for slope in (0.3, 0.2, 0.1, 0.0, 0.15, 0.0, 0.25):
+        before = compiled()
+        torch.nn.functional.leaky_relu(start(torch), slope).sum().item()
+        made.append(compiled() - before)
+    assert made == [1, 1, 0, 1, 0, 0, 0]
+
+
+def test_a_training_in_which_all_numbers_follow_schedules_is_two_programs(compiled):
+    import torchshim as torch
+    from torchshim import nn
+
+    torch.manual_seed(0)
+    norm, act, drop = nn.LayerNorm(8), nn.LeakyReLU(0.3), nn.Dropout(0.5)
+    model = nn.Sequential(nn.Linear(4, 8), norm, act, drop, nn.Linear(8, 3))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
+    x, y = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+    made = []
+    for step in range(1, 7):
+        before = compiled()
+        norm.eps, act.negative_slope = 1e-5 * step, 0.3 / step
+        drop.p, criterion.label_smoothing = 0.5 / step, 0.1 / step
+        optimizer.param_groups[0].update(lr=1e-3 * step, weight_decay=0.1 / step)
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1 / step)
+        optimizer.step()
+        assert loss.item() > 0
+        made.append(compiled() - before)
+    assert made == [1, 1, 0, 0, 0, 0]
