@@ -485,3 +485,21 @@ torch.ones(4).select(0, two), torch.ones(4).narrow(0, two, 1)
 """)
 def tensors_of_one_element_as_sizes(torch, line):
     return evaluate(torch, line, two=torch.tensor([2]))
+
+
+@case.lines("""
+F.batch_norm(x, None, None, training=True, momentum='a')
+F.batch_norm(x, torch.ones(2), torch.ones(2), momentum='a')
+F.batch_norm(x, torch.ones(2), torch.ones(2), training=True, momentum=1)
+F.instance_norm(x[None], eps='a')
+F.instance_norm(x[None], momentum='a')
+F.triplet_margin_loss(x, x, x, eps='a')
+F.triplet_margin_loss(x, x, x, p='a')
+F.triplet_margin_loss(x, x, x, swap='a')
+F.triplet_margin_loss(x, x, x, p=1, eps=0)
+F.poisson_nll_loss(x, x, eps='a')
+F.poisson_nll_loss(x, x, log_input='a')
+F.poisson_nll_loss(x, x, full=1)
+""")
+def arguments_of_layers(torch, line):
+    return evaluate(torch, line, x=torch.ones(2, 2))

@@ -281,7 +281,8 @@ def poisson_nll_loss(
     tensor(-0.0794)
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
-    if not isinstance(target, Tensor):
+    usual = isinstance(target, Tensor) and isinstance(eps, float | int)
+    if not usual or log_input.__class__ is not bool or full.__class__ is not bool:
         given = input, target, log_input, full, eps, 1
         refuse("torch", "poisson_nll_loss", given, {})
     if log_input:

@@ -247,6 +247,10 @@ def triplet_margin_loss(
     reduction = chosen_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    numbers = isinstance(p, float | int) and isinstance(eps, float | int)
+    if swap.__class__ is not bool or not numbers:
+        given = anchor, positive, negative, margin, p, eps, swap, 1
+        refuse("torch", "triplet_margin_loss", given, {})
     _check_triplet(anchor, positive, negative)
     near = fns.pairwise_distance(anchor, positive, p, eps)
     far = fns.pairwise_distance(anchor, negative, p, eps)

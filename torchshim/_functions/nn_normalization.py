@@ -39,7 +39,7 @@ def batch_norm(
         )
     if eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    if training.__class__ is not bool or momentum is None:
+    if training.__class__ is not bool or not isinstance(momentum, float | int):
         held = (weight, bias, running_mean, running_var)
         refuse("torch", "batch_norm", (input, *held, training, momentum, eps, True), {})
     return normalized_batch(
@@ -260,6 +260,10 @@ def instance_norm(
     """
     if use_input_stats:
         _verify_spatial_size(input.size())
+    if not (isinstance(momentum, float | int) and isinstance(eps, float | int)):
+        held = (weight, bias, running_mean, running_var)
+        more = use_input_stats, momentum, eps, True
+        refuse("torch", "instance_norm", (input, *held, *more), {})
     return _instance_norm(
         input,
         weight,
