@@ -405,3 +405,37 @@ def what_flex_attention_warns_of(torch):
         yield flex.flex_attention(x, x, x, return_lse=True)[1]
     told = [w for w in caught if "return_lse" in str(w.message)]
     yield [(w.category.__name__, str(w.message)) for w in told]
+
+
+@case(warnings=False)
+def what_the_only_kernel_takes(torch):
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q, wide = torch.ones(2, 3, 4, 8), torch.ones(2, 3, 8, 4).transpose(-1, -2)
+    given = (
+        *((q, q, q), (q, q, q[..., :6]), (q, q[:, :1], q[:, :1]), (q, q[:1], q[:1])),
+        *(
+            (q, q[:, :, :0], q[:, :, :0]),
+            (q[:, :, :0], q, q),
+            (q, wide, q),
+            (q, q, wide),
+        ),
+        *((wide, q, q), (q[..., ::2],) * 3, (q[..., :1].clone(),) * 3, (q[0],) * 3),
+        *((q[:0],) * 3, (q.half(),) * 3, (q.to(torch.complex64),) * 3),
+    )
+    masks = (
+        *(torch.zeros(4, 4).t(), torch.zeros(4, 8)[:, ::2], torch.zeros(2, 1, 4, 4)),
+        *(
+            torch.zeros(3, 4, 4),
+            torch.zeros(1, 1),
+            torch.zeros(4, 4, requires_grad=True),
+        ),
+    )
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        for each in given:
+            yield attempt(lambda each=each: attend(*each).shape)
+        for mask in masks:
+            yield attempt(lambda mask=mask: attend(q, q, q, attn_mask=mask).shape)
+        few = q[:, :1]
+        yield attempt(lambda: attend(q, few, few, enable_gqa=True).shape)
+    with torch.backends.cuda.sdp_kernel(enable_flash=False) as switches:
+        yield switches

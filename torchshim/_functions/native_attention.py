@@ -45,7 +45,7 @@ def _fused_sdp_choice(
         if is_fused(query, key, value, attn_mask, enable_gqa):
             return 1
     if not sdp_switches["math"]:
-        check_kernels(query, attn_mask, dropout_p)
+        check_kernels(query, key, value, attn_mask, dropout_p, enable_gqa)
     return 0
 
 

@@ -30,15 +30,22 @@ sdp_switches = {
 }
 
 
-def check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> None:
+def check_kernels(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    enable_gqa: bool,
+) -> None:
     """PyTorch's errors where the only kernel for all arguments is not allowed."""
     if query.device.type != "cpu":
         names = "cudnn", "flash", "mem_efficient", "overrideable"
         found = fits = any(sdp_switches[name] for name in names)
     else:
         found = sdp_switches["flash"]
-        masked = attn_mask is not None and attn_mask.requires_grad
-        fits = query.dim() == 4 and not dropout_p and not masked
+        fused = is_fused(query, key, value, attn_mask, enable_gqa, alone=True)
+        fits = not dropout_p and query.dtype.is_floating_point and fused
     if not found:
         raise RuntimeError(
             "No viable backend for scaled_dot_product_attention was found. This is "
@@ -49,9 +56,17 @@ def check_kernels(query: Tensor, attn_mask: Tensor | None, dropout_p: float) -> 
 
 
 def is_fused(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, enable_gqa: bool
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    enable_gqa: bool,
+    alone: bool = False,
 ) -> bool:
-    """Whether PyTorch computes it by one kernel, if there is no dropout."""
+    """Whether PyTorch computes it by one kernel, if there is no dropout.
+
+    `alone`: where no other is allowed, it takes more.
+    """
     given = (query, key, value) if mask is None else (query, key, value, mask)
     if not all(isinstance(each, Tensor) for each in given):
         return False
@@ -64,15 +79,18 @@ def is_fused(
         k.shape == v.shape
         and (batch, width) == (k.shape[0], k.shape[3])
         and (heads == groups or (enable_gqa and groups > 0 and heads % groups == 0))
-        and 0 not in (length, k.shape[2])
+        and (alone or 0 not in (length, k.shape[2]))
         and q.strides[3] == k.strides[3] == v.strides[3] == 1
-        and (mask is None or _fits(mask._tmeta, (batch, heads, length, k.shape[2])))
+        and (
+            mask is None
+            or _fits(mask._tmeta, (batch, heads, length, k.shape[2]), alone)
+        )
         and q.device.type != "meta"
         and sdp_switches["flash"]
     )
 
 
-def _fits(mask: Meta, shape: tuple[int, ...]) -> bool:
+def _fits(mask: Meta, shape: tuple[int, ...], alone: bool) -> bool:
     """Whether the kernel takes a mask for scores of this shape."""
     return (
         len(mask.shape) in (2, 4)
@@ -80,7 +98,7 @@ def _fits(mask: Meta, shape: tuple[int, ...]) -> bool:
             size in (1, full)
             for size, full in zip(mask.shape[::-1], shape[::-1], strict=False)
         )
-        and mask.strides[-1] == 1
+        and (alone or mask.strides[-1] == 1)
         and not mask.requires_grad
     )
 
@@ -125,7 +143,7 @@ def scaled_dot_product_attention(
         if bias is not None:
             attn_mask, is_causal = bias(query.device, is_causal)
     if not sdp_switches["math"]:
-        check_kernels(query, attn_mask, dropout_p)
+        check_kernels(query, key, value, attn_mask, dropout_p, enable_gqa)
     if dropout_p == 0 and is_fused(query, key, value, attn_mask, enable_gqa):
         return fns.fused_attention(query, key, value, attn_mask, is_causal, scale)
     if enable_gqa and query.size(-3) % max(key.size(-3), 1):

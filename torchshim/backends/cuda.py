@@ -411,7 +411,7 @@ def sdp_kernel(
     enable_math: bool = True,
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[dict[str, Any]]:
     """Deprecated: the four switches within a block."""
     warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context "
@@ -423,13 +423,13 @@ def sdp_kernel(
 
 
 @contextlib.contextmanager
-def _sdp_kernel(*switches: bool) -> Iterator[None]:
+def _sdp_kernel(*switches: bool) -> Iterator[dict[str, Any]]:
     before = dict(_sdp)
     try:
         enable_flash_sdp(switches[0])
         enable_math_sdp(switches[1])
         enable_mem_efficient_sdp(switches[2])
         enable_cudnn_sdp(switches[3])
-        yield
+        yield {}
     finally:
         _sdp.update(before)
