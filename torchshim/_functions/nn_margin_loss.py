@@ -112,7 +112,7 @@ def hinge_embedding_loss(
     tensor([0.2500, 0.7500, 0.0000])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
-    if not isinstance(target, Tensor):
+    if not isinstance(target, Tensor) or not isinstance(margin, float | int):
         refuse("torch", "hinge_embedding_loss", (input, target, margin, 1), {})
     if input.dtype.category <= INTEGER:
         # PyTorch's operator takes the margin in the input's dtype.
@@ -157,6 +157,9 @@ def margin_ranking_loss(
     tensor([0.0000, 1.5000])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if not isinstance(margin, float | int):
+        given = input1, input2, target, margin, 1
+        refuse("torch", "margin_ranking_loss", given, {})
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but "
@@ -191,6 +194,9 @@ def cosine_embedding_loss(
     tensor([1., 1.])
     """
     reduction = chosen_reduction(size_average, reduce, reduction)
+    if not isinstance(margin, float | int):
+        given = input1, input2, target, margin, 1
+        refuse("torch", "cosine_embedding_loss", given, {})
     if target.dim() not in (0, 1):
         raise RuntimeError(
             "0D or 1D target tensor expected, multi-target not supported"

@@ -13,7 +13,7 @@ from torchshim._core import dtypes
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import as_index, kind_of, number_of
+from torchshim._functions._arguments import as_index, kind_of, number_of, unfit
 from torchshim._functions._family import described
 from torchshim._functions.indexing import basic
 from torchshim._ops.splits import even_sizes
@@ -396,6 +396,12 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
                 f"got a tensor with {ndim} dimensions!"
             )
         at = 0 if name == "hsplit" and ndim == 1 else axis
+        if isinstance(indices_or_sections, TensorBase):
+            shape = indices_or_sections._tmeta.shape
+            if shape.numel() != 1:
+                raise unfit(name)
+            found = _whole(indices_or_sections)
+            indices_or_sections = (found,) if shape else found
         if isinstance(indices_or_sections, np.integer):
             indices_or_sections = int(indices_or_sections)
         if isinstance(indices_or_sections, int):

@@ -188,9 +188,9 @@ def range_(
     tensor([1.0000, 1.5000, 2.0000])
     """
     if end is None:
-        start, end = 0, start
-    if end is None:
         raise missing("range", "end")
+    if start is None:
+        raise unfit("range")
     warn(
         "torch.range is deprecated and will be removed in a future release because its "
         "behavior is inconsistent with Python's range builtin. Instead, use "

@@ -216,6 +216,11 @@ def trace(input: Array) -> Array:
     return jnp.sum(wide(jnp.diagonal(input))).astype(kind)
 
 
+def _check_dims(input: Any, dim: Any, keepdim: bool) -> None:
+    if dim is None:
+        raise TypeError("logsumexp(): dimensions are expected")
+
+
 @op(
     promote=INT_TO_FLOAT,
     grad_fn="LogsumexpBackward0",
@@ -226,6 +231,7 @@ def trace(input: Array) -> Array:
         "logsumexp(): Expected floating point type for result tensor, but "
         "got: {have.scalar_name}"
     ),
+    typecheck=_check_dims,
 )
 def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """The logarithm of the sum of exponentials, without overflow."""
