@@ -264,7 +264,10 @@ def _cast(value: Any, device: str, wanted: DType, low: DType) -> Any:
 
 
 def _cast_tensor(tensor: Any, wanted: DType, low: DType) -> Any:
-    """A tensor in another dtype; a parameter is cast once a region."""
+    """A tensor in another dtype; a parameter is cast once a region and grad mode.
+
+    What was cast without grad mode has no history, and would cut gradients off.
+    """
     meta = tensor._tmeta
     if not (
         wanted is low
@@ -275,9 +278,10 @@ def _cast_tensor(tensor: Any, wanted: DType, low: DType) -> Any:
         and tensor._view_of is None
     ):
         return fns.to_copy(tensor, wanted)
-    found = settings.casts.get(id(tensor))
+    key = id(tensor), local.rec.grad
+    found = settings.casts.get(key)
     if found is None:
-        found = settings.casts[id(tensor)] = tensor, fns.to_copy(tensor, wanted)
+        found = settings.casts[key] = tensor, fns.to_copy(tensor, wanted)
     return found[1]
 
 
@@ -294,7 +298,7 @@ class Settings(threading.local):
         self.nesting = 0
         # Parameters that were cast in the running region, with the results. The
         # parameter is kept too, so that no other can take its id.
-        self.casts: dict[int, tuple[Any, Any]] = {}
+        self.casts: dict[tuple[int, bool], tuple[Any, Any]] = {}
 
 
 settings = keep(Settings())

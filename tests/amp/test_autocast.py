@@ -374,3 +374,29 @@ def test_steps_repeat_their_program():
     before = torch.explain()
     step()
     assert not torch.explain(before).programs
+
+
+@case
+def parameters_cast_without_grad_mode_first(torch):
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(3, 3), torch.ones(2, 3)
+    first = (torch.no_grad, torch.inference_mode, torch.enable_grad)
+    for mode in first:
+        layer.zero_grad()
+        with torch.autocast("cpu"):
+            with mode():
+                before = layer(x)
+            after = layer(x)
+            with torch.no_grad():
+                between = layer(x)
+            again = layer(x)
+        yield before.requires_grad, after.requires_grad, between.requires_grad
+        (after.sum() + again.sum()).backward()
+        yield layer.weight.grad, layer.bias.grad
+    w = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu"):
+        with torch.no_grad():
+            torch.mm(w, w)
+        first, second = (torch.mm(torch.ones(2, 2), w) for _ in range(2))
+    a, b = (r.grad_fn.next_functions[1][0] for r in (first, second))
+    yield a is b, a.name()
