@@ -199,6 +199,7 @@ def variable(torch):
     from_tensor = torch.autograd.Variable(torch.tensor([1.0]), requires_grad=True)
     yield from_tensor, isinstance(from_tensor, torch.autograd.Variable)
     yield isinstance(3, torch.autograd.Variable)
+    yield attempt(torch.autograd.variable, [1.0])
 
 
 @case(warnings=False)

@@ -11,7 +11,7 @@ from tests.oracle import attempt, case
 from tests.serialization.objects import FILES
 from tests.serialization.test_refusals import saved
 
-# As PyTorch writes it, with the larger form of the end; as torchshim writes it.
+# As PyTorch writes it, with the larger form of the end; as torchshim once wrote it.
 WRITERS = {"torch": FILES / "piece.pt", "torchshim": FILES / "torchshim" / "piece.pt"}
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests import oracle
 from tests.oracle import case
 from tests.serialization import pickles
 from tests.serialization.objects import FILES, PLAIN, objects, show
+from torchshim.serialization._archive import Reader, Writer
 
 # PyTorch itself cannot read them from files in the old format.
 NEW_FILES_ONLY = ("dtypes", "generator", "storage")
@@ -47,6 +49,63 @@ def round_trip(torch, legacy):
         torch.save(value, file, _use_new_zipfile_serialization=not legacy)
         file.seek(0)
         yield name, show(torch, torch.load(file, weights_only=False))
+
+
+@case
+def bytes_written(torch):
+    # All but the number that tells one file from another.
+    file = io.BytesIO()
+    with torch.serialization._open_zipfile_writer(file) as archive:
+        for size in (0, 1, 13, 64, 1000):
+            archive.write_record(f"data/{size}", b"x" * size, size)
+    data = file.getvalue()
+    numbered = data.index(b"archive/.data/serialization_id")
+    yield len(data), data[:numbered]
+    with zipfile.ZipFile(file) as archive:
+        numbered = archive.infolist()[-1]
+        yield numbered.filename, numbered.header_offset, numbered.file_size
+        yield archive.testzip()
+    # Without the sum of the number.
+    entries = data.index(b"PK\1\2")
+    last = data.rindex(b"PK\1\2")
+    yield data[entries : last + 16], data[last + 20 :]
+
+
+@case
+def within_a_file(torch):
+    file = io.BytesIO(b"before")
+    file.seek(6)
+    torch.save(torch.ones(2), file)
+    torch.save(torch.zeros(2), file)
+    file.seek(6)
+    yield len(file.getvalue()), torch.load(file).shape
+    yield file.getvalue().index(b"PK\3\4", 6)
+
+
+@case
+def empty_records(torch):
+    file = io.BytesIO()
+    torch.save([torch.empty(0), torch.ones(1)], file)
+    file.seek(0)
+    yield len(file.getvalue()), torch.load(file)
+
+
+def test_records_beyond_4_gib(tmp_path):
+    # A file with holes: nothing of its length is written.
+    path = tmp_path / "large.pt"
+    with path.open("wb") as file:
+        writer = Writer(file, "archive")
+        for name in ("a", "b"):
+            file.seek(writer._at + 2**32 - 2**31 * (name == "a"))
+            writer._at = file.tell()
+            writer.write(name, name.encode())
+        with writer:
+            pass
+    with path.open("rb") as file:
+        reader = Reader(file)
+        assert [reader.read(name) for name in ("a", "b")] == [b"a", b"b"]
+    with zipfile.ZipFile(path) as archive:
+        assert [archive.read(f"archive/{name}") for name in ("a", "b")] == [b"a", b"b"]
 
 
 @case

@@ -21,7 +21,6 @@ from torchshim.autograd import (
     functional,
     grad_mode,
     graph,
-    variable,
 )
 from torchshim.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchshim.autograd.function import Function, NestedIOFunction
@@ -43,7 +42,7 @@ from torchshim.autograd.variable import Variable
 assert _methods and _tensor_or_tensors_to_tuple
 _make_grads = make_grads
 
-assert anomaly_mode and variable
+assert anomaly_mode
 assert is_multithreading_enabled and is_view_replay_enabled
 assert _force_original_view_tracking and _unsafe_preserve_version_counter
 
@@ -75,6 +74,13 @@ __all__ = [
 # Submodules that are imported when they are first used.
 _LAZY = ("profiler", "profiler_util")
 _OF_THE_PROFILER = ("_disable_profiler", "_profiler_enabled")
+
+
+def variable(*args: _Any, **kwargs: _Any) -> _Any:
+    """Once what `torch.tensor` is; RuntimeError."""
+    raise RuntimeError(
+        "torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead"
+    )
 
 
 def kineto_available() -> bool:

@@ -9,8 +9,8 @@ import re
 import shutil
 import stat
 import struct
+import sys
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,9 +29,12 @@ from torchshim.serialization._directory import (
     decoded,
 )
 
-_LOCAL_HEADER = 30
-# Dates play no part: the same object gives the same file.
-_DATE = (1980, 1, 1, 0, 0, 0)
+# The header before a record, and what stands in it for a number of more than 32 bits.
+_LOCAL_HEADER, _LAST_32 = 30, 0xFFFFFFFF
+# Flags of a record: a name in UTF-8, sizes that come behind it.
+_UTF_8, _BEHIND = 0x0800, 0x0008
+# What made an archive of the larger form, and what reads it.
+_MADE_BY, _NEEDED = 0x031E, 45
 
 
 def _is_path(f: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -40,11 +43,15 @@ def _is_path(f: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class Writer:
-    """Writes records, each aligned in the file so that it can be mapped."""
+    """Writes records as PyTorch does, aligned in the file so that they can be mapped.
+
+    The archive begins where the file stands.
+    """
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
-        self._name = name
+        self._file, self._at = file, 0
+        self._name, self._entries = name, bytearray()
+        self._written: list[str] = []
         self._names, self._data = hashlib.blake2b(), hashlib.blake2b()
 
     def write(self, name: str, data: Any) -> None:
@@ -58,36 +65,79 @@ class Writer:
         self.write(name, memoryview(data)[:size])
 
     def _write(self, name: str, data: Any) -> None:
-        info = zipfile.ZipInfo(f"{self._name}/{name}", _DATE)
-        info.extra = self._padding(info, len(data))
-        self._zip.writestr(info, data)
+        if not isinstance(data, bytes):
+            data = memoryview(data)
+        text, size, start = f"{self._name}/{name}".encode(), len(data), self._at
+        large = _large_field(size, start)
+        extra = large + _padding(start + _LOCAL_HEADER + len(text) + len(large))
+        # Versions and dates play no part: the same object gives the same file.
+        about = struct.pack("<5H", 0, _UTF_8 | _BEHIND * (size > 0), 0, 0, 0)
+        lengths = struct.pack("<2H", len(text), len(extra))
+        self._put(b"PK\3\4" + about + bytes(12) + lengths + text + extra)
+        self._put(data)
+        crc = struct.pack("<L", zlib.crc32(data))
+        if size:
+            sizes = struct.pack("<2Q" if large else "<2L", size, size)
+            self._put(b"PK\7\x08" + crc + sizes)
+        self._written.append(name)
+        self._entries += (
+            b"PK\1\2\0\0"
+            + about
+            + crc
+            + struct.pack("<2L", *(min(size, _LAST_32),) * 2)
+            + struct.pack("<2H", len(text), len(large))
+            + bytes(10)
+            + struct.pack("<L", min(start, _LAST_32))
+            + text
+            + large
+        )
 
-    def _padding(self, info: zipfile.ZipInfo, size: int) -> bytes:
-        """An extra field of the header that puts the data on a round address."""
-        assert self._zip.fp is not None
-        start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode()) + 4
-        if size * 1.05 > zipfile.ZIP64_LIMIT:
-            start += 20  # the sizes that zipfile puts in front
-        length = -start % _options.save.storage_alignment
-        return b"FB" + struct.pack("<H", length) + b"Z" * length
+    def _put(self, data: Any) -> None:
+        self._file.write(data)
+        self._at += len(data)
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: Any, *error: object) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            self._zip.close()
+        if kind is None:
+            self._finish()
 
     def _finish(self) -> None:
         """Ends the archive with its version and a number that tells it apart."""
         self._write("version", b"3\n")
+        if "byteorder" not in self._written:
+            self._write("byteorder", sys.byteorder.encode())
         parts = (self._names, self._data)
         numbers = [int.from_bytes(part.digest()[:8], "little") for part in parts]
         identity = "".join(f"{number:020}" for number in numbers)
         self._write(".data/serialization_id", identity.encode())
+        start, length, count = self._at, len(self._entries), len(self._written)
+        self._put(bytes(self._entries))
+        where = self._at
+        told = (count, count, length, start)
+        self._put(
+            b"PK\6\6"
+            + struct.pack("<Q2H2L4Q", 44, _MADE_BY, _NEEDED, 0, 0, *told)
+            + struct.pack("<4sLQL", b"PK\6\7", 0, where, 1)
+            + struct.pack("<4s2H", b"PK\5\6", 0, 0)
+            + struct.pack("<2H", *(min(count, 0xFFFF),) * 2)
+            + struct.pack("<2LH", min(length, _LAST_32), min(start, _LAST_32), 0)
+        )
+
+
+def _large_field(size: int, start: int) -> bytes:
+    """The field with what 32 bits cannot tell of a record."""
+    numbers = (size, size) * (size >= _LAST_32) + (start,) * (start >= _LAST_32)
+    if not numbers:
+        return b""
+    return struct.pack(f"<2H{len(numbers)}Q", 1, 8 * len(numbers), *numbers)
+
+
+def _padding(at: int) -> bytes:
+    """A further field of a header, at this place, that puts the data on a round one."""
+    length = -(at + 4) % _options.save.storage_alignment
+    return b"FB" + struct.pack("<H", length) + b"Z" * length
 
 
 @contextlib.contextmanager
