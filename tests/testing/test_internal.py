@@ -275,3 +275,40 @@ def samples_and_what_they_refuse(torch):
     yield attempt(make, x, kwargs=1), attempt(lambda: make(x, a=1, kwargs={}))
     yield attempt(lambda: make(x, 1, name="n")), make(x, args=(1,), name="n").name
     yield attempt(torch.testing.make_tensor, (3,), dtype=3, device="cpu")
+
+
+@case(warnings=False)
+def random_compressed_tensors(torch):
+    utils = importlib.import_module(f"{torch.__name__}.testing._internal.common_utils")
+    core = importlib.import_module(f"{torch.__name__}.testing._internal.opinfo.core")
+
+    class Tests(utils.TestCase):
+        def runTest(self):
+            """Nothing: what it has is called by hand."""
+
+    test, options = Tests(), {"device": "cpu", "index_dtype": torch.int32}
+    for size, nnz in (((3, 4), 5), ((2, 5), 10), ((2, 2), 0)):
+        for name in ("genSparseCSRTensor", "genSparseCSCTensor"):
+            for dtype in (torch.float32, torch.uint8):
+                made = getattr(test, name)(size, nnz, dtype=dtype, **options)
+                yield tuple(made.shape), made._nnz(), made.dtype, made.layout
+                rows = made.layout is torch.sparse_csr
+                outer = made.crow_indices() if rows else made.ccol_indices()
+                inner = made.col_indices() if rows else made.row_indices()
+                yield outer.dtype, inner.dtype
+                again = torch.sparse_compressed_tensor(
+                    *(outer, inner, made.values(), made.shape),
+                    layout=made.layout,
+                    check_invariants=True,
+                )
+                yield again.layout
+    options["dtype"] = torch.float32
+    yield attempt(test.genSparseCSRTensor, (2, 2), 5, **options)
+    yield attempt(test.genSparseCSRTensor, (2, 0), 1, **options)
+    yield attempt(test.genSparseCSRTensor, (2,), 1, **options)
+    sample = core.SampleInput(torch.ones(2), args=(torch.ones(2),))
+    test.compare_with_reference(torch.add, np.add, sample)
+    try:
+        test.compare_with_reference(torch.add, np.subtract, sample)
+    except AssertionError as error:
+        yield str(error).splitlines()[0]

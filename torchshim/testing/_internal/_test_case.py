@@ -240,6 +240,15 @@ class TestCase(unittest.TestCase):
         if not first >= second:
             self.assertAlmostEqual(first, second, places, msg, delta)
 
+    def compare_with_reference(
+        self, torch_fn: Any, ref_fn: Any, sample_input: Any, **kwargs: Any
+    ) -> None:
+        """A function of torch gives for a sample what one of NumPy does."""
+        made, plain = sample_input, sample_input.numpy()
+        actual = torch_fn(made.input, *made.args, **made.kwargs)
+        expected = ref_fn(plain.input, *plain.args, **plain.kwargs)
+        self.assertEqual(actual, expected, exact_device=False, **kwargs)
+
     def compare_with_numpy(
         self,
         torch_fn: Callable[[Any], Any],
@@ -293,6 +302,62 @@ class TestCase(unittest.TestCase):
         else:
             made = made.coalesce()
         return made, made._indices().clone(), made._values().clone()
+
+    def genSparseCompressedTensor(
+        self,
+        size: Any,
+        nnz: int,
+        *,
+        layout: Any,
+        device: Any,
+        dtype: Any,
+        index_dtype: Any,
+        blocksize: Any = (),
+        dense_dims: int = 0,
+    ) -> Any:
+        """A random matrix with so many values, row by row or column by column."""
+        if not (all(each > 0 for each in size) or nnz == 0):
+            raise AssertionError(f"invalid arguments: size={size}, nnz={nnz}")
+        if len(size) < 2:
+            raise AssertionError(f"expected len(size) >= 2, got {len(size)}")
+        if len(size) > 2 or blocksize or dense_dims:
+            raise Unsupported(
+                "batches, blocks and dense dimensions of compressed sparse tensors are "
+                "not supported"
+            )
+        by_rows = layout is torch.sparse_csr
+        lines, across = size if by_rows else size[::-1]
+        if not 0 <= nnz <= lines * across:
+            raise AssertionError(
+                "nnz out of bounds: expected 0 <= nnz <= n_rows * n_cols, got "
+                f"nnz={nnz}, n_rows={lines}, n_cols={across}"
+            )
+        places = torch.randperm(lines * across)[:nnz].sort().values
+        counts = torch.zeros(lines + 1, dtype=torch.int64)
+        if nnz:
+            counts[1:] = torch.bincount(places // across, minlength=lines)
+        low, high = (0, 2) if dtype is torch.uint8 else (-1, 1)
+        return torch.sparse_compressed_tensor(
+            counts.cumsum(0).to(device, index_dtype),
+            (places % max(across, 1)).to(device, index_dtype),
+            make_tensor((nnz,), device=device, dtype=dtype, low=low, high=high),
+            size=tuple(size),
+            dtype=dtype,
+            layout=layout,
+            device=device,
+        )
+
+    def genSparseCSRTensor(self, size: Any, nnz: int, **options: Any) -> Any:
+        """A random matrix with so many values, row by row."""
+        return self.genSparseCompressedTensor(
+            size, nnz, layout=torch.sparse_csr, **options
+        )
+
+    def genSparseCSCTensor(self, size: Any, nnz: int, **options: Any) -> Any:
+        """A random matrix with so many values, column by column."""
+        return self.genSparseCompressedTensor(
+            size, nnz, layout=torch.sparse_csc, **options
+        )
 
     def safeToDense(self, t: Any) -> Any:
         """A sparse tensor in coordinates as a dense one."""
