@@ -167,3 +167,23 @@ def tensors_among_arguments(torch):
     out = m[index]
     out.sum().backward()
     yield attempt(lambda: out.grad_fn._saved_indices)
+
+
+@case.over("leaky_relu_", "elu_", "selu_", "celu_")
+def activations_in_place(torch, name):
+    """They save their result: what it is multiplied by next is an error."""
+    activate = getattr(torch.nn.functional, name)
+    m = torch.linspace(-1, 2, 6).requires_grad_()
+    out = activate(m * 1)
+    yield out, out.grad_fn.name(), out.grad_fn._saved_result
+    (grad,) = torch.autograd.grad(out.square().sum(), m, create_graph=True)
+    yield grad, torch.autograd.grad(grad.square().sum(), m)
+    out = activate(m * 1)
+    out.mul_(2)
+    yield attempt(out.sum().backward)
+
+
+@case
+def orders_of_norms(torch):
+    m = torch.arange(4.0).requires_grad_()
+    return m.norm(1.5).grad_fn._saved_ord, m.norm(3.5, dim=0).grad_fn._saved_ord

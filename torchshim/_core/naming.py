@@ -192,7 +192,7 @@ _RENAMED = {
     "LinalgCholeskyExBackward0": {"result": "L"},
     "LinalgLstsqBackward0": {"A": "self", "B": "b", "result": "solution"},
     "LinalgSlogdetBackward0": {"result0": "sign"},
-    "LinalgVectorNormBackward0": {"x": "self"},
+    "LinalgVectorNormBackward0": {"x": "self", "p": "ord"},
     "MmBackward0": {"other": "mat2"},
     "MvBackward0": {"other": "vec"},
     "NativeBatchNormBackward0": {"input": "input"},

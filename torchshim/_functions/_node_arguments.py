@@ -10,7 +10,7 @@ from torchshim._ops._reducing import ALL, UNSAID
 
 # Nodes (without "Backward0"): names.
 _LISTED = """
-Add Celu Sub: alpha;
+Add Celu CeluBackward1 EluBackward1 Sub: alpha;
 Addcdiv Addcmul: value;
 Addmm: alpha beta mat1_sym_sizes mat1_sym_strides mat2_sym_sizes
     mat2_sym_strides;
@@ -53,7 +53,7 @@ IndexSelect Sort SqueezeBackward1 SqueezeBackward2 SqueezeBackward4
     Topk: dim self_sym_sizes;
 Kthvalue Max MedianBackward1 Min Mode
     SumBackward1: dim keepdim self_sym_sizes;
-LeakyRelu: negative_slope;
+LeakyRelu LeakyReluBackward1: negative_slope;
 Lerp: weight;
 LinalgCholeskyEx: upper;
 LinalgQr: mode;

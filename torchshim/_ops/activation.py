@@ -40,7 +40,7 @@ def floating_only(x: Any, kernel: str) -> None:
 
 def _private(
     grad_fn: str,
-    inplace: bool = False,
+    inplace: Any = False,
     saves: tuple[str, ...] = ("input",),
     inplace_gradient_check: Any = None,
     **rest: Any,
@@ -57,6 +57,11 @@ def _private(
         out=False,
         **rest,
     )
+
+
+def _from_result(grad_fn: str) -> dict[str, Any]:
+    """The in-place form of what PyTorch differentiates by the result then."""
+    return {"grad_fn": grad_fn, "saves": ("result",)}
 
 
 def not_in_place(name: str, more: str = "") -> Any:
@@ -102,7 +107,7 @@ def relu(input: Array) -> Array:
 
 @_private(
     "LeakyReluBackward0",
-    inplace=True,
+    inplace=_from_result("LeakyReluBackward1"),
     inplace_gradient_check=LEAKY_IN_PLACE,
     varies={"negative_slope": POSITIVE},
 )
@@ -120,7 +125,7 @@ def _elu(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
 
 @_private(
     "EluBackward0",
-    inplace=True,
+    inplace=_from_result("EluBackward1"),
     inplace_gradient_check=not_in_place("elu"),
     varies={"alpha": POSITIVE},
 )
@@ -130,7 +135,7 @@ def elu(input: Array, alpha: float = 1.0) -> Array:
     return _elu(input, element(alpha, input.dtype), 1.0, 1.0)
 
 
-@_private("EluBackward0", inplace=True)
+@_private("EluBackward0", inplace=_from_result("EluBackward1"))
 def selu(input: Array) -> Array:
     """`elu` scaled so that mean and variance keep through layers."""
     floating_only(input, "elu_cpu")
@@ -139,7 +144,7 @@ def selu(input: Array) -> Array:
 
 @_private(
     "CeluBackward0",
-    inplace=True,
+    inplace=_from_result("CeluBackward1"),
     inplace_gradient_check=not_in_place("elu"),
     varies={"alpha": POSITIVE},
 )
