@@ -50,6 +50,20 @@ def data_counts_versions_by_itself(torch):
 
 
 @case
+def value_of_another_thread_used_again(torch):
+    """Where the same has entered before, but another value stands in its place."""
+    for _ in range(2):
+        x = torch.arange(6.0).reshape(2, 3).clone().requires_grad_()
+        y = x * 2
+        z = in_thread(lambda x=x, y=y: x * y)
+        yield x.detach().tolist(), z.detach().tolist()
+        rows = z.index_select(0, torch.tensor([0, 1, 0]))
+        product = y @ rows
+        yield rows.detach().tolist(), product.detach().tolist()
+        yield z.index_select(0, torch.tensor([0, 1, 0]))
+
+
+@case
 def view_made_in_another_thread(torch):
     x = torch.tensor(1.5).requires_grad_()
     y = x.square()

@@ -181,6 +181,9 @@ class Entrances(Entering):
             or state.depth - start.depth != len(entering) + 1
         ):
             return
+        for t in operands:
+            if isinstance(t, TensorBase) and t._slot >= 0 and not self.owns(t._slot):
+                return  # which slot its value has here, its own does not tell
         slots = range(start.n_slots, start.n_slots + len(entering))
         for (i, *_), slot in zip(entering, slots, strict=True):
             t = operands[i]
