@@ -271,3 +271,26 @@ def retaining_left_behind(torch):
         yield y.grad, x.grad, y.retains_grad
         y.detach_()
         yield y.retains_grad, (x * 2).detach_().retains_grad
+
+
+LAYOUTS = {
+    "transposed": lambda torch: (torch.ones(2, 3), torch.ones(3, 2).t()),
+    "of a transposed leaf": lambda torch: (torch.ones(3, 2).t(), torch.ones(2, 3)),
+    "both transposed": lambda torch: (torch.ones(3, 2).t(), torch.ones(3, 2).t()),
+    "of a leaf with gaps": lambda torch: (torch.ones(2, 6)[:, ::2], torch.ones(2, 3)),
+    "with gaps": lambda torch: (torch.ones(2, 3), torch.ones(2, 6)[:, ::2]),
+    "of size 1": lambda torch: (torch.ones(1, 3), torch.ones(3, 1).t()),
+    "made by the backward": lambda torch: (torch.ones(2, 3), None),
+}
+
+
+@case.over(layout=list(LAYOUTS), create=[False, True])
+def gradients_laid_out_otherwise(torch, layout, create):
+    """PyTorch warns of them once, where something is added to them."""
+    data, grad = LAYOUTS[layout](torch)
+    x = data.requires_grad_()
+    x.grad = grad
+    for _ in range(3):
+        (x * x).t().sum().backward(create_graph=create)
+        yield x.grad.stride()
+    x.grad = None

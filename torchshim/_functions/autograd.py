@@ -14,17 +14,19 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.hooks import hooks_of, retaining
 from torchshim._core.leaf_facts import grad_dtype
 from torchshim._core.leaves import add
+from torchshim._core.meta import contiguous_strides
 from torchshim._core.record import local
 from torchshim._core.storage import (
     TensorBase,
     base_of,
     bits_of,
     check_apart,
+    dense,
     placement,
     version_of,
 )
 from torchshim._derived import NEVER, fns, public
-from torchshim._errors import triggered
+from torchshim._errors import triggered, warn_once
 from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
 from torchshim._functions._arguments import tensor_argument
@@ -113,6 +115,7 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
         self._grad = grad
     elif create:
         self._grad = before + grad
+        _check_layout(self)
     else:
         rec = local.rec
         if before._tmeta.inference:
@@ -124,6 +127,33 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
             before.add_(grad)  # it broadcasts and is cast, or is refused
             return
         rec.write(before, add[0](before, grad))
+        if own.strides != self._tmeta.strides:
+            _check_layout(self)
+
+
+def _check_layout(self: Tensor) -> None:
+    """Warns, once, of a `.grad` that is laid out otherwise than its parameter.
+
+    Where that has gaps, the gradient should be contiguous.
+    """
+    assert self._grad is not None
+    own, meta = self._grad._tmeta, self._tmeta
+    if own.shape != meta.shape:
+        return
+    expected = meta.strides
+    if not dense((meta.shape, expected, 0)):
+        expected = contiguous_strides(meta.shape)
+    pairs = zip(meta.shape, own.strides, expected, strict=True)
+    if any(size != 1 and a != b for size, a, b in pairs):
+        sizes, strides = list(own.shape), list(own.strides)
+        text = (
+            "grad and param do not obey the gradient layout contract. This is not an "
+            "error, but may impair performance.\n"
+            f"grad.sizes() = {sizes}, strides() = {strides}\n"
+            f"param.sizes() = {sizes}, strides() = {list(meta.strides)}"
+        )
+        where = "torch/csrc/autograd/functions/accumulate_grad.h:252"
+        warn_once(triggered(text, where), key="grad layout")
 
 
 def _laid_out(self: Tensor, grad: Tensor) -> Any:
