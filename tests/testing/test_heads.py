@@ -278,6 +278,7 @@ utils.data.datapipes.utils.decoder: Decoder audiohandler basichandlers
 utils.data.datapipes.utils.snapshot: _simple_graph_snapshot_restoration
 utils.mkldnn: to_mkldnn
 _dynamo.eval_frame: is_dynamo_supported
+_dynamo.test_case: TestCase run_tests
 backends.cuda: SDPBackend sdp_kernel
 fx.experimental.accelerator_partitioner: Partitioner
 fx.experimental.const_fold: split_const_subgraphs
@@ -304,7 +305,7 @@ fx.passes.splitter_base: _SplitterBase
 fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
 fx.passes.utils.source_matcher_utils: check_subgraphs_connected get_source_partitions
 testing._internal.autocast_test_lists: AutocastCPUTestLists TestAutocast
-testing._internal.common_utils: find_library_location
+testing._internal.common_utils: find_free_port find_library_location
 testing._internal.opinfo.definitions.linalg: sample_inputs_linalg_solve
 """
 

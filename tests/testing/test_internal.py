@@ -312,3 +312,19 @@ def random_compressed_tensors(torch):
         test.compare_with_reference(torch.add, np.subtract, sample)
     except AssertionError as error:
         yield str(error).splitlines()[0]
+
+
+def test_tests_that_need_what_is_missing_are_not_run(monkeypatch):
+    from torchshim._dynamo import test_case
+    from torchshim.testing._internal import common_utils
+
+    ran = []
+    monkeypatch.setattr(common_utils, "run_tests", lambda: ran.append(1))
+    test_case.run_tests(needs="no_such_module")
+    test_case.run_tests(needs=("json", "no_such_module"))
+    assert not ran
+    test_case.run_tests(needs=("json",))
+    test_case.run_tests()
+    assert ran == [1, 1]
+    assert issubclass(test_case.TestCase, unittest.TestCase)
+    assert 0 < common_utils.find_free_port() < 65536

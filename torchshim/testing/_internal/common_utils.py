@@ -17,6 +17,7 @@ import itertools
 import math
 import os
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -211,6 +212,13 @@ def disable_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def find_free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
 
 
 def find_library_location(lib_name: str) -> Path:
