@@ -7,6 +7,7 @@ are about the runner alone, and start many processes.
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,7 @@ print(__name__, __file__, __package__, __spec__ and __spec__.name)
 print(sys.argv)
 print(sys.path[0])
 print(sys.modules["__main__"].__dict__ is globals())
+print(sorted(globals()), globals().get("__annotations__"))
 """
 
 
@@ -62,8 +64,12 @@ def place(tmp_path: Path) -> Path:
     (package / "_kept_programs.py").write_text("def keep_programs(): pass\n")
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
-    for path in ("script.py", "package/part.py", "package/__main__.py"):
+    (tmp_path / "nothing").mkdir()
+    for path in ("script.py", "-script.py", "package/part.py", "package/__main__.py"):
         (tmp_path / path).write_text(PROGRAM)
+    py_compile.compile(str(tmp_path / "script.py"), str(tmp_path / "compiled.pyc"))
+    (tmp_path / "faulty.pyc").write_bytes(b"faulty")
+    (tmp_path / "latin.py").write_bytes(b"x = 1\ny = '\xe9'\n")
     with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
         archive.writestr("__main__.py", PROGRAM)
     return tmp_path
@@ -79,6 +85,8 @@ def place(tmp_path: Path) -> Path:
         ["-m", "package.part", "a", "-b"],
         ["-mpackage.part"],
         ["-m", "package"],
+        ["--", "-script.py", "x"],
+        ["compiled.pyc", "x"],
     ],
 )
 def test_the_program_sees_what_python_shows_it(
@@ -91,7 +99,8 @@ def test_the_program_sees_what_python_shows_it(
 
 
 def test_code_and_standard_input(place: Path) -> None:
-    code = "import sys; print(__name__, sys.argv, repr(sys.path[0]))"
+    code = "import sys; print(__name__, sys.argv, repr(sys.path[0]), __annotations__)"
+    code += "; print(globals().get('__file__'), sorted(globals()))"
     for arguments, stdin in ((["-c", code, "-c", "x"], None), (["-", "x"], code)):
         expected = start(arguments, place, stdin)
         seen = shim(arguments, place, stdin)
@@ -111,6 +120,11 @@ def test_collections_do_not_look_at_what_was_imported_before(place: Path) -> Non
         ["-m", "missing.part"],
         ["-m", "package.missing"],
         ["-m", "package.part.missing"],
+        ["-m", ".package"],
+        ["-m", "package/part.py"],
+        ["nothing"],
+        ["faulty.pyc"],
+        ["latin.py"],
     ],
 )
 def test_what_cannot_be_started_is_told_as_python_tells_it(

@@ -6,10 +6,13 @@ import gc
 import importlib.machinery
 import importlib.util
 import io
+import marshal
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -52,6 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
                 _fail(f"argument expected for the {first} option\n{USAGE.rstrip()}", 2)
             what, *rest = rest
         _run(_module if first[1] == "m" else _code, what, rest)
+    elif first == "--" and rest:
+        _run(_script, rest[0], rest[1:])
     elif first.startswith("-") and first != "-":
         _fail(f"unknown option {first}\n{USAGE.rstrip()}", 2)
     else:
@@ -79,7 +84,7 @@ def _run(find: Any, what: str, arguments: list[str]) -> None:
     sys.modules["__main__"] = main_module
     try:
         code, names = find(what, arguments)
-        vars(main_module).update(names, __builtins__=__builtins__)
+        vars(main_module).update(names, __builtins__=__builtins__, __annotations__={})
         exec(code, vars(main_module))
     except _Exit as exit:
         message, status = exit.args
@@ -124,13 +129,14 @@ def _script(path: str, arguments: list[str]) -> Found:
     sys.argv[:] = [path, *arguments]
     if path == "-":
         _set_path("")
-        return compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True), {}
+        names = {"__file__": "<stdin>", "__cached__": None}
+        return compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True), names
     absolute = os.path.abspath(path)
     if os.path.isdir(absolute) or zipfile.is_zipfile(absolute):
         sys.path[:1] = [absolute]
         spec = importlib.machinery.PathFinder.find_spec("__main__", [absolute])
         if spec is None:
-            raise _Exit(f"can't find '__main__' module in {path!r}", 1)
+            raise _Exit(f"can't find '__main__' module in {absolute!r}", 1)
         return _from_spec(spec, path)
     try:
         with io.open_code(absolute) as file:
@@ -139,9 +145,38 @@ def _script(path: str, arguments: list[str]) -> Found:
         message = f"can't open file {absolute!r}: [Errno {error.errno}]"
         raise _Exit(f"{message} {error.strerror}", 2) from None
     _set_path(os.path.dirname(os.path.realpath(absolute)))
-    loader = importlib.machinery.SourceFileLoader("__main__", absolute)
-    names = {"__file__": absolute, "__loader__": loader, "__cached__": None}
+    names: dict[str, Any] = {"__file__": absolute, "__cached__": None}
+    if absolute.endswith(".pyc"):
+        if source[:4] != importlib.util.MAGIC_NUMBER:
+            raise RuntimeError("Bad magic number in .pyc file")
+        names["__loader__"] = SourcelessFileLoader("__main__", absolute)
+        return marshal.loads(source[_PYC_HEADER:]), names
+    names["__loader__"] = SourceFileLoader("__main__", absolute)
+    _check_encoding(source, absolute)
     return compile(source, absolute, "exec", dont_inherit=True), names
+
+
+# Bytes before the code of a compiled file.
+_PYC_HEADER = 16
+
+
+def _check_encoding(source: bytes, path: str) -> None:
+    """Tells of bytes that are not UTF-8 as Python does of a file, not of a text."""
+    try:
+        source.decode()
+    except UnicodeDecodeError as error:
+        if any(map(_declares_encoding, source.split(b"\n", 2)[:2])):
+            return
+        line = source.count(b"\n", 0, error.start) + 1
+        byte = f"\\x{source[error.start]:02x}"
+        raise SyntaxError(
+            f"Non-UTF-8 code starting with '{byte}' in file {path} on line {line}, but "
+            "no encoding declared; see https://peps.python.org/pep-0263/ for details"
+        ) from None
+
+
+def _declares_encoding(line: bytes) -> bool:
+    return re.match(rb"[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+", line) is not None
 
 
 def _code(text: str, arguments: list[str]) -> Found:
@@ -154,6 +189,8 @@ def _module(name: str, arguments: list[str]) -> Found:
     sys.argv[:] = ["-m", *arguments]
     _set_path(os.getcwd())
     real = _alias.shim_name(name) if name.split(".")[0] == "torch" else name
+    if name.startswith("."):
+        raise _Exit("Relative module names not supported", 1)
     spec = _find(real, name)
     if spec.submodule_search_locations is not None:
         spec = _find(f"{real}.__main__", name, package=name)
@@ -171,7 +208,12 @@ def _find(
         if error.name is None or not f"{real}.".startswith(f"{error.name}."):
             raise  # a parent package exists, and fails by itself
         message = f"Error while finding module specification for {name!r}"
-        raise _Exit(f"{message} (ModuleNotFoundError: {error})", 1) from None
+        message += f" (ModuleNotFoundError: {error})"
+        if name.endswith(".py"):
+            message += (
+                f". Try using {name[:-3]!r} instead of {name!r} as the module name."
+            )
+        raise _Exit(message, 1) from None
     if spec is None and package is not None:
         message = f"No module named {package}.__main__; {package!r} is a package"
         raise _Exit(f"{message} and cannot be directly executed", 1)

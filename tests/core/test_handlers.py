@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import linecache
 import unittest
@@ -162,3 +163,20 @@ def test_a_step_in_a_file_with_handlers_stays_one_program():
     for i in range(3):
         step(i)
     assert not torchshim.explain(before).programs
+
+
+def test_threads_that_parse_at_once(monkeypatch, tmp_path):
+    """Python 3.11 raises `SystemError` where another thread makes a tree, too."""
+    path = tmp_path / "script.py"
+    path.write_text("try:\n    f()\nexcept IndexError:\n    pass\n")
+    whole, calls = ast.parse, []
+
+    def parse(source):
+        calls.append(source)
+        if len(calls) == 1:
+            raise SystemError("AST constructor recursion depth mismatch")
+        return whole(source)
+
+    monkeypatch.setattr(ast, "parse", parse)
+    assert handlers.expecting_lines(str(path)) == ((2, 2),)
+    assert len(calls) == 2

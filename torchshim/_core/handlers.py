@@ -12,6 +12,7 @@ import builtins
 import functools
 import linecache
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,9 @@ _RAISED = frozenset(
 # Modules whose calls of an operator expect it to raise.
 _EXPECTING = ("unittest.", "_pytest.")
 _FILES = 4096
+
+# Python 3.11 fails where two threads make syntax trees at once.
+_parsing = threading.RLock()  # (a finalizer may come in between)
 
 Lines = tuple[tuple[int, int], ...]
 
@@ -87,8 +91,12 @@ def expecting_lines(filename: str) -> Lines:
     if "try" not in source and "raises" not in source.lower():
         return ()
     try:
-        tree = ast.parse(source)
-    except SyntaxError:
+        with _parsing:
+            try:
+                tree = ast.parse(source)
+            except SystemError:
+                tree = ast.parse(source)  # the script's own threads may parse, too
+    except (SyntaxError, SystemError):
         return ()
     return tuple(_parts(tree))
 
