@@ -13,7 +13,7 @@ distributed.algorithms._checkpoint distributed.tensor._utils fx._compatibility
 fx._pytree fx._symbolic_trace nested._internal nn._reduction nn.modules._functions
 nn.parallel._functions nn.utils._expanded_weights nn.utils._named_member_accessor
 nn.utils._per_sample_grad optim._adafactor optim._functional optim._multi_tensor
-optim._muon optim._stateless testing._comparison testing._internal
+optim._muon optim._stateless testing._comparison testing._creation testing._internal
 testing._internal.opinfo.definitions._masked utils._content_store utils._contextlib
 utils._cxx_pytree utils._device utils._dtype_abbrs utils._exposed_in utils._filelock
 utils._foreach_utils utils._functools utils._import_utils utils._mode_utils

@@ -83,6 +83,7 @@ serialization: LoadEndianness SourceChangeWarning
   set_crc32_options set_default_load_endianness skip_data
 storage: TypedStorage UntypedStorage _LegacyStorage
 testing._comparison: default_tolerances
+testing._creation: make_tensor
 testing._internal:
 testing._internal.autograd_function_db: autograd_function_db
 testing._internal.common_cuda: CDNA2OrLater PLATFORM_SUPPORTS_CUDNN_ATTENTION
