@@ -6,13 +6,13 @@ A program is a list of lines. It is made while PyTorch runs it, so that most lin
 the shapes at hand (those that fail must fail alike). torchshim then runs it several
 times in one process: observed only at the end, three times over, so that the second
 time meets what the first recorded; observed after each line; flushed after random lines
-and after every one; interrupted while values are read. What is compared: values,
-shapes, strides, `requires_grad`, `is_leaf`, the nodes' names, versions, gradients,
-which tensors share memory, what was read on the way, and the errors' types and texts.
+and after every one; some values read after random lines; interrupted while values are
+read. What is compared: values, shapes, strides, `requires_grad`, `is_leaf`, the nodes'
+names, versions, gradients, which tensors share memory, what was read on the way, and
+the errors' types and texts.
 
-A program that differs is reduced to the lines that it takes and printed.
-Needs an interpreter that has torch; some hundred programs whose results are recorded
-are tests (`tests/test_fuzz.py`).
+A program that differs is reduced to the lines that it takes and printed. Some hundred
+programs whose results are recorded are tests (`tests/test_fuzz.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.fuzz_interrupts import interrupt
+from tests.fuzz_interrupts import interrupt, look
 from tests.fuzz_left_out import (
     asks_of_results,
     bequeaths_gradient,
@@ -197,9 +197,10 @@ def run(
     observed: set[int],
     flushed: set[int] = frozenset(),  # type: ignore[assignment]
     interrupted: random.Random | None = None,
+    looked: random.Random | None = None,
 ) -> Outcome:
     """Runs a program; observes its state after the lines asked for."""
-    outcome = Outcome()
+    outcome, arrays = Outcome(), list[Any]()
     scope = make_scope(torch, outcome.log)
     torch.set_grad_enabled(True)
     asked = torch.__name__ != "torchshim"
@@ -217,6 +218,8 @@ def run(
         except Exception as error:
             outcome.errors[at] = error_of(error)
         outcome.logged.append(len(outcome.log))
+        if looked is not None:
+            look(scope, torch, looked, arrays)
         if at in flushed:
             try:
                 flush()
@@ -356,6 +359,8 @@ def modes(lines: Lines, rng: random.Random, thorough: bool) -> list[tuple[str, A
         for at in all_lines:
             found.append((f"flushed at {at}", (last, {at})))
     found.append(("interrupted", (last, set(), random.Random(rng.random()))))
+    for _ in range(3):
+        found.append(("looked at", (last, set(), None, random.Random(rng.random()))))
     return found
 
 

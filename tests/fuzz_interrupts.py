@@ -1,4 +1,4 @@
-"""Ctrl-C within a line that `tests.fuzz_core` runs."""
+"""What comes between the lines that `tests.fuzz_core` runs: reads, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz_scope import code_of
+from tests.fuzz_scope import code_of, tensors_of
 
 
 @functools.cache
@@ -68,3 +68,17 @@ def interrupt(
     finally:
         sys.settrace(None)
         del log[size:]
+
+
+def look(
+    scope: dict[str, Any], torch: Any, rng: random.Random, arrays: list[Any]
+) -> None:
+    """Reads some values, or keeps arrays of them."""
+    named = [*tensors_of(scope, torch).values()]
+    for tensor in rng.sample(named, min(len(named), rng.choice([0, 0, 1, 2]))):
+        try:
+            array = tensor.detach().numpy()
+        except Exception:
+            continue  # an error that the program is told of itself
+        if rng.random() < 0.3:
+            arrays.append(array)
