@@ -72,6 +72,19 @@ def ranges(torch, line):
     return evaluate(torch, line, np=np, copy=copy, pickle=pickle)
 
 
+@case
+def rounded_in_a_program(torch):
+    # Within what is recorded, where the ends are arguments of a compiled program.
+    for _ in range(3):
+        x = torch.ones(3) * 2
+        multiples = [torch.linspace(0.0, 11.0 * n, n + 1).long() for n in range(1, 40)]
+        far = torch.linspace(-1.0, 3.7, 22)
+        edges = torch.histc(x * 3, 49, 0.0, 7.5).argmax()
+        yield (x + 1).sum().item()
+    yield multiples
+    yield [v.hex() for v in far.tolist()], edges
+
+
 @case.over(dtype=["float32", "float64", "float16", "bfloat16", "int64", "uint8"])
 def many(torch, dtype):
     kind = getattr(torch, dtype)

@@ -14,7 +14,7 @@ import numpy as np
 
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import converted
-from torchshim._ops._common import channels_last_layout
+from torchshim._ops._common import channels_last_layout, quotient
 from torchshim._ops.conversion import cast
 
 _NUMBERS = (bool, int, float, complex)
@@ -113,15 +113,16 @@ def spaced(xp: Any, start: Any, end: Any, steps: int, np_dtype: Any) -> Any:
     if steps == 1:
         return xp.asarray(start).astype(np_dtype).reshape(1)
     i = np.arange(steps)
+    over = np.true_divide if xp is np else quotient
     if np_dtype.kind in "iu":
         start, end = (xp.asarray(v).astype(np.int64) for v in (start, end))
         start, end = start.astype(np.float64), end.astype(np.float64)
-        step = (end - start) / (steps - 1)
+        step = over(end - start, steps - 1)
         up, down = _plus(start, step, i), _plus(end, -step, steps - 1 - i)
         return xp.where(i < steps // 2, up, down).astype(np.int64).astype(np_dtype)
     wide = np.complex128 if np_dtype.kind == "c" else np.float64
     start, end = (xp.asarray(v).astype(np_dtype) for v in (start, end))
-    step = ((end - start) / xp.asarray(steps - 1).astype(np_dtype)).astype(np_dtype)
+    step = over(end - start, xp.asarray(steps - 1).astype(np_dtype)).astype(np_dtype)
     step, start, end = step.astype(wide), start.astype(wide), end.astype(wide)
     values = xp.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i))
     return values.astype(np_dtype)
@@ -150,7 +151,7 @@ def powers(xp: Any, start: Any, end: Any, steps: int, base: Any, np_dtype: Any) 
     if steps != 1:  # PyTorch casts the ends first, but that of one alone
         start, end = (xp.asarray(v).astype(np_dtype) for v in (start, end))
     start, end, base = (xp.asarray(v).astype(wide) for v in (start, end, base))
-    step = (end - start) / max(steps - 1, 1)
+    step = (np.true_divide if xp is np else quotient)(end - start, max(steps - 1, 1))
     exponents = xp.where(
         (i < steps // 2) | (steps == 1), start + step * i, end - step * (steps - 1 - i)
     )

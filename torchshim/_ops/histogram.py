@@ -264,7 +264,7 @@ def histogram_bins(
 
 def linspace(low: Array, high: Array, number: int) -> Array:
     """Edges of equal parts of a range, both ends exact."""
-    step = (high - low) / (number - 1)
+    step = quotient(high - low, number - 1).astype(low.dtype)
     at = jnp.arange(number)
     # From the nearer end, so that both ends are exact.
     near = low + step * at.astype(low.dtype)
