@@ -19,14 +19,6 @@ from torchshim._core.meta import Meta
 
 # Operators of two factors, of which one may be a number.
 PRODUCTS = frozenset({"mul", "div", "mul_", "div_"})
-_NORMALIZATIONS = frozenset(
-    f"{kind}_norm{form}"
-    for kind, forms in (
-        *(("batch", ("_train", "_eval")), ("instance", ("_train", "_eval"))),
-        ("layer", ("",)),
-    )
-    for form in forms
-)
 
 
 def is_telling(call: Any, metas: Sequence[Meta]) -> bool:
@@ -58,16 +50,13 @@ def is_telling(call: Any, metas: Sequence[Meta]) -> bool:
 def is_one_node(call: Any) -> bool:
     """Whether this is a derivative of which PyTorch's one node gives all parts.
 
-    Each part, a bias's too, has the history of all that the node holds; but where no
-    gradient flows, none does.
+    Where no gradient flows, none has a history.
     """
     if not isinstance(call, VjpCall):
         return False
     while isinstance(call, VjpCall | JvpCall):
         call = call.inner
-    return isinstance(call, Call) and (
-        call.op.convolves or call.op.name in _NORMALIZATIONS
-    )
+    return isinstance(call, Call) and call.op.one_node
 
 
 def sources_of(call: Any, metas: Sequence[Meta]) -> tuple[frozenset[int], ...] | None:

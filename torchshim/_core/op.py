@@ -140,6 +140,7 @@ class Op:
     checks: Callable[..., Any] | None
     checks_for: Callable[..., bool] | None
     convolves: bool
+    one_node: bool
     gradient_checks: Callable[..., Any] | None
     overload: bool
     operands: tuple[str, ...] | None
@@ -271,6 +272,7 @@ def op(
     checks: Callable[..., Any] | None = None,
     checks_for: Callable[..., bool] | None = None,
     convolves: bool = False,
+    one_node: bool = False,
     gradient_checks: Callable[..., Any] | None = None,
     overload: bool = False,
     operands: Sequence[str] | None = None,
@@ -341,6 +343,8 @@ def op(
       `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
       may be None.
     - `convolves`: whether it is a convolution, see `_core.convolutions`.
+    - `one_node`: whether PyTorch has a node for its gradient as well, so that each part
+      of it, a bias's too, has the history of all that the node holds.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
@@ -428,6 +432,7 @@ def op(
             checks=checks,
             checks_for=checks_for,
             convolves=convolves,
+            one_node=one_node or convolves,
             gradient_checks=gradient_checks,
             overload=overload,
             operands=None if operands is None else tuple(operands),

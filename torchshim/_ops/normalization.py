@@ -109,6 +109,7 @@ def _private(grad_fn: str, **options: Any) -> Any:
     "NativeBatchNormBackward0",
     saves=("input", "weight", "computed"),
     layout=channels_layout,
+    one_node=True,
     varies=_EPS,
 )
 def batch_norm_train(
@@ -125,6 +126,7 @@ def batch_norm_train(
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
     layout=channels_layout,
+    one_node=True,
     varies=_EPS,
 )
 def batch_norm_eval(
@@ -188,6 +190,7 @@ def _moved(running: Array, value: Array, momentum: Any) -> Array:
     "ViewBackward0",
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
+    one_node=True,
     varies=_EPS,
 )
 def instance_norm_eval(
@@ -202,7 +205,12 @@ def instance_norm_eval(
     return batch_norm_eval(input, weight, bias, running_mean, running_var, eps)
 
 
-@_private("ViewBackward0", saves=("input", "weight", "computed"), varies=_EPS)
+@_private(
+    "ViewBackward0",
+    saves=("input", "weight", "computed"),
+    one_node=True,
+    varies=_EPS,
+)
 def instance_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
@@ -255,6 +263,7 @@ def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None
     out=False,
     typecheck=_layer_norm_typecheck,
     shape=_shapes.normalized,
+    one_node=True,
     varies=_EPS,
 )
 def layer_norm(
