@@ -54,6 +54,8 @@ def test_where_nothing_is_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     jax_cache = tmp_path / "jax"
     run(JAX_COMPILATION_CACHE_DIR=str(jax_cache), **home)
+    # A name that is not UTF-8, which XLA does not take.
+    run(TORCHSHIM_CACHE_DIR=os.fsdecode(bytes(tmp_path / "caf") + b"\xe9"), **home)
     assert not (tmp_path / "cache").exists()
 
 

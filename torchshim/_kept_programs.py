@@ -38,11 +38,12 @@ def keep_programs() -> None:
     try:
         directory = Path(root) if root else _users_cache() / "torchshim"
         directory /= f"{jaxlib.version.__version__}-{_machine()}"
+        str(directory).encode()  # XLA takes no other names
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(directory):
             return
         before = directory.stat().st_mtime_ns
-    except (OSError, RuntimeError):  # no home, no place, no permission
+    except (OSError, RuntimeError, UnicodeError):  # no home, place or permission
         return
     jax.config.update("jax_compilation_cache_dir", str(directory))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
