@@ -50,6 +50,21 @@ def data_counts_versions_by_itself(torch):
 
 
 @case
+def view_of_another_thread_written_to_under_hooks(torch):
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    for _ in range(2):
+        x = torch.tensor([1.0, 2.0, 3.0]).requires_grad_()
+        y = x * x
+        array = y.detach().numpy()
+        z = in_thread(lambda y=y: y.view(1, 3))
+        with hooks:
+            z.mul_(2)
+        yield y, z, array
+        (y * 3).sum().backward()
+        yield x.grad
+
+
+@case
 def value_of_another_thread_used_again(torch):
     """Where the same has entered before, but another value stands in its place."""
     for _ in range(2):

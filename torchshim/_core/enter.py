@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.forward import DualStep, through_dual
@@ -56,6 +56,8 @@ class Entering(Known):
     mode: Any
     # Such steps that something was written through, with its tangents.
     crossed: list[tuple[DualStep, dict[int, Any]]]
+    # Of `Foreign`, which knows other threads' recordings.
+    history: Callable[[Recording, int], tuple[Recording, int]]
 
     def owns(self, slot: int) -> bool:
         """Whether a slot is one of this recorder's."""
@@ -431,7 +433,7 @@ class Entering(Known):
         if self.recording.hooked or self.recording.node_hooks:
             return True
         while place is not None:
-            recording, slot = place
+            recording, slot = self.history(*place)
             if recording.hooked or recording.node_hooks:
                 return True
             place = recording.hists.get(slot)
