@@ -282,7 +282,7 @@ def test_every_operator_with_floats_that_vary_is_among_the_cases():
     assert operators() == {name.split(",")[0] for name in CASES}
 
 
-@pytest.mark.parametrize("name", operators())
+@pytest.mark.parametrize("name", sorted(operators()))
 def test_their_names_are_those_of_static_parameters(name):
     from torchshim._core.op import IN_RANGE, REGISTRY, STATIC
 
