@@ -82,7 +82,7 @@ class Learning(Trie):
             if arg is None or (role == STATIC and arg.__class__ is not complex):
                 if op.varies and arg is not None and op.may_vary(param.name, arg):
                     numbers.append((len(parts), None, PLAIN_HOLE, len(values)))
-                    values.append(float(arg))
+                    values.append(arg)
                 parts.append(arg)
                 template.append(arg)
             elif isinstance(arg, TensorBase):

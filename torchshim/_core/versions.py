@@ -93,7 +93,9 @@ def showing(holder: Any) -> list[Any]:
 
 def written_elsewhere(recording: Recording) -> bool:
     """Whether something was overwritten of which no event tells."""
-    for note in recording.elsewhere.values():
+    if not recording.elsewhere:
+        return False
+    for note in list(recording.elsewhere.values()):  # other threads add to it
         holder = note.holder()
         if holder is not None:
             if writes_of(holder) != note.version or hidden_of(holder) != note.hidden:
@@ -374,7 +376,7 @@ class Overwritten:
 
     def noted(self, recording: Recording) -> dict[int, Noted]:
         """`Recording.elsewhere`, by the first values of the memories."""
-        return {self.root(s): note for s, note in recording.elsewhere.items()}
+        return {self.root(s): note for s, note in list(recording.elsewhere.items())}
 
     def elsewhere(self, noted: dict[int, Noted], slot: int) -> Elsewhere | None:
         """What is noted of a value's memory; None if nothing is, or nobody holds it."""

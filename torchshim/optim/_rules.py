@@ -110,7 +110,9 @@ class RuleOptimizer(Optimizer):
     def _step_group(self, group: dict[str, Any]) -> None:
         names = self._names(group)
         kept = names.count(None) < len(names)
-        params = [p for p in group["params"] if p._grad is not None]
+        # Each read once: another thread may forget it meanwhile.
+        found = [(p, g) for p in group["params"] if (g := p._grad) is not None]
+        params, grads = [p for p, _ in found], [g for _, g in found]
         states: list[dict[str, Any]] = [self.state[p] if kept else {} for p in params]
         variants: list[Any] = [None] * len(params)
         if kept:
@@ -123,8 +125,8 @@ class RuleOptimizer(Optimizer):
                         state.update(made)  # at once: Ctrl-C leaves all or nothing
             variants = self._variants(params, states)
         rule = REGISTRY[self._rule]
-        for variant, moved, theirs in _alike(variants, params, states):
-            columns = [tuple(moved), tuple([p._grad for p in moved])]
+        for variant, moved, slopes, theirs in _alike(variants, params, grads, states):
+            columns = [tuple(moved), tuple(slopes)]
             targets = list(moved)
             for name in names:
                 if name is None:
@@ -228,18 +230,20 @@ def _mutate(rule: Any, columns: Any, numbers: Any, first: int = 2) -> None:
 
 
 def _alike(
-    variants: list[Any], params: list[Any], states: list[Any]
-) -> list[tuple[Any, list[Any], list[Any]]]:
-    """Each variant of the formula with its parameters, of one device, and states."""
+    variants: list[Any], params: list[Any], grads: list[Any], states: list[Any]
+) -> list[tuple[Any, list[Any], list[Any], list[Any]]]:
+    """Each variant of the formula with its parameters, of one device, and theirs."""
     devices = [p._tmeta.device for p in params]
     n = len(params)
     if n and variants.count(variants[0]) == devices.count(devices[0]) == n:
-        return [(variants[0], params, states)]
-    found: dict[Any, tuple[Any, list[Any], list[Any]]] = {}
-    for *kind, param, state in zip(variants, devices, params, states, strict=True):
-        _, moved, theirs = found.setdefault(tuple(kind), (kind[0], [], []))
-        moved.append(param)
-        theirs.append(state)
+        return [(variants[0], params, grads, states)]
+    found: dict[Any, tuple[Any, list[Any], list[Any], list[Any]]] = {}
+    for *kind, param, grad, state in zip(
+        variants, devices, params, grads, states, strict=True
+    ):
+        _, *lists = found.setdefault(tuple(kind), (kind[0], [], [], []))
+        for each, value in zip(lists, (param, grad, state), strict=True):
+            each.append(value)
     return list(found.values())
 
 
