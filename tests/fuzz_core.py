@@ -218,8 +218,8 @@ def run(
         except Exception as error:
             outcome.errors[at] = error_of(error)
         outcome.logged.append(len(outcome.log))
-        if looked is not None:
-            look(scope, torch, looked, arrays)
+        if looked is not None and (text := look(scope, torch, looked, arrays)):
+            outcome.errors[at] = ["NotImplementedError", text]
         if at in flushed:
             try:
                 flush()

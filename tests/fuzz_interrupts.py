@@ -72,13 +72,16 @@ def interrupt(
 
 def look(
     scope: dict[str, Any], torch: Any, rng: random.Random, arrays: list[Any]
-) -> None:
-    """Reads some values, or keeps arrays of them."""
+) -> str | None:
+    """Reads some values, or keeps arrays of them; says what torchshim refuses."""
     named = [*tensors_of(scope, torch).values()]
     for tensor in rng.sample(named, min(len(named), rng.choice([0, 0, 1, 2]))):
         try:
             array = tensor.detach().numpy()
+        except NotImplementedError as error:
+            return str(error)
         except Exception:
             continue  # an error that the program is told of itself
         if rng.random() < 0.3:
             arrays.append(array)
+    return None
