@@ -299,12 +299,13 @@ class SavedValues(Present):
 
     def gives_others(self, event: State, unpacked: dict[Any, Any]) -> bool:
         """Whether saved-tensor hooks gave something else than what they were shown."""
-        return any(
-            tensor is not None
-            if not isinstance(i, int)
-            else self.rec.slot_of(tensor) != event.operands[i]
-            for i, tensor in unpacked.items()
-        )
+        for i, tensor in unpacked.items():
+            if not isinstance(i, int):  # a result: None if it is that very one
+                if tensor is not None:
+                    return True
+            elif self.rec.slot_of(tensor) != event.operands[i]:
+                return True
+        return False
 
     def as_used(
         self,
