@@ -452,7 +452,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
     if rec.recording.duals:
         rec.keep_tangents([(tensor, rec.slot_of(tensor))])
     if tensor._storage is not None:
-        rec.let_views_in(tensor, value)
+        rec.settle_views_before_switch(tensor, value)
         tensor._slot = -1
     elif tensor._slot >= 0 or tensor._raw >= 0:
         # The same value in another role: what it was used for so far stays untracked.
@@ -467,7 +467,7 @@ def set_requires_grad(tensor: TensorBase, value: bool) -> None:
         rec.live.append(weakref.ref(tensor))
     tensor._tmeta = changed
     if tensor._storage is not None and base is None:
-        rec.bequeath(tensor, value)
+        rec.let_views_inherit(tensor, value)
 
 
 _addresses: weakref.WeakKeyDictionary[Storage, int] = weakref.WeakKeyDictionary()

@@ -259,7 +259,7 @@ def test_threads_share_the_cache():
             if time.monotonic() > end:
                 break
             cache.get((state,))
-            cache.ends(state)
+            cache.variants_of(state)
             cache.forget({id(state)})
     finally:
         sys.setswitchinterval(interval)

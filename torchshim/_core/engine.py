@@ -14,7 +14,7 @@ from torchshim._core import follow
 from torchshim._core.call import Levels
 from torchshim._core.graph import Place
 from torchshim._core.jumps import FUNCTION, HOOKS, Capture, Jump, Pause
-from torchshim._core.leaf_facts import has_hooks
+from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.record import Recorder, local
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import TensorBase
@@ -84,7 +84,7 @@ def _run(
     if targets is not None:
         # No event of the recording tells of a leaf's hooks, nor of an earlier node.
         plain = plain and all(
-            isinstance(t, TensorBase) and not has_hooks(t) and t._node_since is None
+            isinstance(t, TensorBase) and not hook_kinds(t) and t._node_since is None
             for t in targets
         )
         if plain:
@@ -196,7 +196,7 @@ def _repeat(
                     slot, meta = pause.single
                     grad = held.get(slot)
                     if grad is None:
-                        grad = rec.at(slot, meta)
+                        grad = rec.tensor_on(slot, meta)
                     held, given = {slot: grad}, [grad]
                 recording = rec.recording
                 owner, event = owners[pause.owner], pause.event
@@ -269,7 +269,7 @@ def _gradients(
     for slot, meta in pause.values:
         if slot not in held:
             value = known.get(slot)
-            held[slot] = rec.at(slot, meta) if value is None else value
+            held[slot] = rec.tensor_on(slot, meta) if value is None else value
     return held, [None if each is None else held[each[0]] for each in pause.given]
 
 

@@ -23,21 +23,19 @@ from torchshim._core.storage import (
     value_lock,
     views,
 )
+from torchshim._core.threads import turns
 from torchshim._core.undo import lost
-from torchshim._core.versions import noted
+from torchshim._core.versions import memory_note
 
-# (operator, what is known of the base, arguments) -> of the views of NumPy's memory, or
-# nothing where it would not be a view; at most so many.
-_SHARED_VIEWS: dict[Any, Sequence[Meta]] = {}
-_MOST_VIEWS = 4096
-
-# How often another thread gets the turn to end what it does with a tensor.
-_PATIENCE = 1000
+# (operator, meta of the base, arguments) -> metas of the views that `unrecorded` makes;
+# none where the operator would make a copy.
+_VIEW_METAS: dict[Any, Sequence[Meta]] = {}
+_VIEW_METAS_BOUND = 4096
 
 _new = object.__new__
 
 
-class Moved(RuntimeError):
+class ChangedMeanwhile(RuntimeError):
     """Another thread has just written to a storage, or taken it from its tensor."""
 
     def __init__(self) -> None:
@@ -79,7 +77,7 @@ class Entering(Known):
         self.live.append(weakref.ref(tensor))
         try:
             slot = self._derive(tensor, storage)
-        except Moved:
+        except ChangedMeanwhile:
             time.sleep(0)
             return self.slot_of(tensor)
         if tensor._own_version is not None:
@@ -141,11 +139,10 @@ class Entering(Known):
                 raise lost(tensor)
             # Another thread took the tensor into its recording just now, or is about to
             # give it a value.
-            for _ in range(_PATIENCE):
+            for _ in turns():
                 nowhere = tensor._array is None and tensor._storage is None
                 if not nowhere or tensor._slot >= 0 or tensor._raw >= 0:
                     break
-                time.sleep(0)
             return self.slot_of(tensor)
         hist = tensor._hist if meta.requires_grad and not meta.leaf else None
         key = (INPUT, meta) if hist is None else (INPUT, meta, Recording)
@@ -185,7 +182,7 @@ class Entering(Known):
 
         And the path of the view that it is of all that is there.
         """
-        self.recording.elsewhere.setdefault(slot, noted(holder, path))
+        self.recording.elsewhere.setdefault(slot, memory_note(holder, path))
 
     def _role(self, tensor: TensorBase, storage: Storage | None, slot: int) -> int:
         """Gives a raw value the autograd role of the tensor that shows it."""
@@ -217,12 +214,12 @@ class Entering(Known):
         self.recording.apart[slot] = weakref.ref(tensor), cell, cell[0]
         return slot
 
-    def raw(self, storage: Storage) -> int:
+    def raw_slot(self, storage: Storage) -> int:
         """The slot of a storage's base value."""
         slot = storage.slot
         if slot < 0:
             if (array := storage.array) is None:
-                raise Moved
+                raise ChangedMeanwhile
             slot = self._input((INPUT, storage.meta), storage.meta, array)
             self._note_base(storage, slot)
             if storage in self.base_tangents:
@@ -233,6 +230,15 @@ class Entering(Known):
             return self._foreign_raw(storage)
         self.storages[id(storage)] = storage
         return slot
+
+    def _raw_tensor(self, storage: Storage) -> TensorBase:
+        """A tensor without history on a storage's base value."""
+        whole = _new(TensorBase)
+        whole._tmeta = storage.meta
+        whole._array = None
+        raw = self.raw_slot(storage)
+        whole._slot = self.identity(raw, storage.meta) if storage.tracked else raw
+        return whole
 
     def _note_base(self, storage: Storage, slot: int) -> None:
         self.recording.bases[slot] = storage
@@ -249,14 +255,14 @@ class Entering(Known):
             if slot is not None:
                 return slot
             shared.refresh(storage)
-            self.note_memory(self.raw(storage), storage)
+            self.note_memory(self.raw_slot(storage), storage)
         base = self._base_with_history(tensor, storage)
         if base is not None:
             slot = self._derive_by_base(tensor, storage, base)
         elif tensor._path:
             slot = self._derive_by_path(tensor, storage)
         else:
-            slot = tensor._slot = self._role(tensor, storage, self.raw(storage))
+            slot = tensor._slot = self._role(tensor, storage, self.raw_slot(storage))
             return slot
         tensor._slot = slot
         if shared is not None:
@@ -311,7 +317,7 @@ class Entering(Known):
         """The slot of a view whose history goes through its base."""
         path = tensor._path
         if base._storage is not storage:
-            piece = self.ending_at(self.raw(storage), storage.meta, tensor)
+            piece = self.ending_at(self.raw_slot(storage), storage.meta, tensor)
         else:
             path = path[len(path) - len(steps_from(base, tensor)) :]
             if base._tmeta.requires_grad:
@@ -329,12 +335,7 @@ class Entering(Known):
     def _derive_by_path(self, tensor: TensorBase, storage: Storage) -> int:
         """The slot of a view without history, or with one of its own."""
         meta = tensor._tmeta
-        whole = _new(TensorBase)
-        whole._tmeta = storage.meta
-        whole._array = None
-        raw = self.raw(storage)
-        whole._slot = self.identity(raw, storage.meta) if storage.tracked else raw
-        piece = self.piece_of(whole, tensor._path)
+        piece = self.piece_of(self._raw_tensor(storage), tensor._path)
         if meta.requires_grad:
             if meta.offset != piece._tmeta.offset:
                 # Of an index that is a runtime scalar: the path has the true one.
@@ -349,7 +350,7 @@ class Entering(Known):
         """The base of a view that requires grad, from where no gradient goes on."""
         levels = view._tmeta.levels
         meta = meta.replace(requires_grad=True, leaf=True, levels=levels)
-        piece = self.at(self.identity(slot, meta, Recording), meta)
+        piece = self.tensor_on(self.identity(slot, meta, Recording), meta)
         end = _new(tensor_class[0])
         end._slot, end._tmeta, end._array = -1, meta, None
         self.recording.entered[piece._slot] = end
@@ -480,14 +481,13 @@ class Entering(Known):
         # Rows and slices differ in where they begin, which their paths tell.
         rest = args[2:] if op.name == "basic_index" else args[1:]
         key = op, base._tmeta, rest
-        known = _SHARED_VIEWS.get(key)
-        if known is None:
+        metas = _VIEW_METAS.get(key)
+        if metas is None:
             metas, _, view = self.infer(frozen_call(op, args[1:]), [base._tmeta])
-            known = metas if view else ()
-            if len(_SHARED_VIEWS) >= _MOST_VIEWS:
-                _SHARED_VIEWS.clear()
-            _SHARED_VIEWS[key] = known
-        metas = known
+            metas = metas if view else ()
+            if len(_VIEW_METAS) >= _VIEW_METAS_BOUND:
+                _VIEW_METAS.clear()
+            _VIEW_METAS[key] = metas
         if not metas:
             return None
         made = []

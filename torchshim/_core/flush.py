@@ -85,9 +85,9 @@ Packed = frozenset[tuple[int, frozenset[int]]]
 def savers_of(
     state: State, roots: Set[int], freed: Set[UsedUp], packed: Packed
 ) -> dict[int, frozenset[int]]:
-    """Slots whose values a later backward from `roots` needs.
+    """Slot of each value that a later backward from `roots` needs -> who needs it.
 
-    Each with the depths of the events whose gradients need it.
+    That is, the depths of the events whose gradients are computed from it.
     """
     elsewhere = dict(packed)
     reached = set(roots)
@@ -128,13 +128,13 @@ def flush(rec: Any) -> None:
     slots = [slot for _, slot in alive.tensors]
     slots += [slot for _, slot in alive.storages]
     slots += [slot for _, slot in alive.raws]
-    end = _end_of(state, recording, slots, roots)
-    run = _prepared(rec, state, end, True)
+    plan = _plan_of(state, recording, slots, roots)
+    run = _prepared(rec, state, plan, True)
 
     def finish() -> None:
         values = run.values()
         with value_lock:
-            rec.commit(state, recording, alive, placed, values, end.saved, bool(roots))
+            rec.commit(state, recording, alive, placed, values, plan.saved, bool(roots))
         run.report(rec)
 
     if run.program is not None and run.program.entry is not None:
@@ -165,35 +165,36 @@ def values_of(
     rec: Any, state: State, recording: Recording, slot: int, history: bool
 ) -> tuple[Any, dict[int, Any], dict[int, frozenset[int]]]:
     """A value of a recording that goes on, and what a backward from it needs."""
-    end = _end_of(state, recording, [slot], [slot] if history else [])
-    run = _prepared(rec, state, end, False)
+    plan = _plan_of(state, recording, [slot], [slot] if history else [])
+    run = _prepared(rec, state, plan, False)
     run.start()
     run.report(rec)
     value, *kept = run.values()
-    return value, dict(zip(end.saved, kept, strict=True)), end.saved
+    return value, dict(zip(plan.saved, kept, strict=True)), plan.saved
 
 
 @dataclass(slots=True)
-class End:
-    """What a flush finds out once for the slots that are asked for."""
+class FlushPlan:
+    """What follows from the slots that a flush is asked for: found once for a state."""
 
-    # Slot of what a later backward needs -> the events whose gradients need it.
+    # Slot of what a later backward needs -> depths of the events whose gradients do.
     saved: dict[int, frozenset[int]]
-    # Positions of the inputs that are needed then, or have no data.
+    # Positions of the inputs that are needed then, or have no data: not donated.
     held: frozenset[int]
-    # Slots that a program computes, and those of its outputs, in its order.
+    # Each slot asked for or saved is one of these: an output of the program (in the
+    # program's order), an input (its position) as it came, or a value on "meta".
     computed: tuple[int, ...]
-    # Positions of inputs that are asked for as they came; values on "meta".
     unchanged: list[int]
     absent: list[NoData]
+    # Whether there are data-dependent checks, so that the program has to run.
     checked: bool
-    # For each slot asked for, then each one saved: its place in all of these.
+    # For each slot asked for, then each one saved: its place in these three lists.
     places: list[int]
 
 
-def _end_of(
+def _plan_of(
     state: State, recording: Recording, slots: list[int], roots: list[int]
-) -> End:
+) -> FlushPlan:
     freed, packed = frozenset[UsedUp](), Packed()
     if roots:
         freed = frozenset(recording.freed)
@@ -203,18 +204,18 @@ def _end_of(
                 for depth, values in recording.packed.items()
             )
     key = tuple(slots), tuple(roots), freed, packed
-    return state.kept(key, lambda: _find_end(state, *key))
+    return state.memoized(key, lambda: _make_plan(state, *key))
 
 
-def _find_end(
+def _make_plan(
     state: State,
     slots: tuple[int, ...],
     roots: tuple[int, ...],
     freed: frozenset[UsedUp],
     packed: Packed,
-) -> End:
+) -> FlushPlan:
     saved = savers_of(state, set(roots), freed, packed) if roots else {}
-    table: InputTable = state.kept("inputs", lambda: _inputs_of(state))
+    table: InputTable = state.memoized("inputs", lambda: _inputs_of(state))
     unchanged: dict[int, int] = {}
     absent: dict[int, NoData] = {}
     computed: list[int] = []
@@ -227,7 +228,7 @@ def _find_end(
             computed.append(slot)
     order = program.ordered(state, computed)
     places = {slot: i for i, slot in enumerate((*order, *unchanged, *absent))}
-    return End(
+    return FlushPlan(
         saved=saved,
         held=frozenset(
             position
@@ -267,7 +268,7 @@ def _inputs_of(state: State) -> InputTable:
 
 
 class Run:
-    """One run of a program; none where all that is asked for is there already."""
+    """One run of a program, or of none where all that is asked for is there."""
 
     __slots__ = ("given", "inputs", "places", "program", "result", "scalars")
 
@@ -334,30 +335,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _running.__setitem__(0, None))
 
 
-def _prepared(rec: Any, state: State, end: End, donates: bool) -> Run:
-    """What gives the arrays of an end; inputs are donated where that `donates`."""
+def _prepared(rec: Any, state: State, plan: FlushPlan, donates: bool) -> Run:
+    """The run that gives the arrays of a plan; it may donate inputs if it `donates`."""
     inputs: list[Any] = rec.inputs
     if _running[0] is not None:
         _running[0] = ()  # (what is held elsewhere, too, is not donated)
-    given = [*[inputs[position] for position in end.unchanged], *end.absent]
-    if not end.computed and not end.checked:
-        return Run(end.places, given)
-    donated = _donations(inputs, end.held) if donates else ()
-    key = (state, end.computed, donated)
+    given = [*[inputs[position] for position in plan.unchanged], *plan.absent]
+    if not plan.computed and not plan.checked:
+        return Run(plan.places, given)
+    donated = _donations(inputs, plan.held) if donates else ()
+    key = (state, plan.computed, donated)
     compiled = CACHE.get(key)
     if compiled is None:
-        compiled = _near(state, end.computed, donated, inputs)
-        compiled = compiled or _make(rec, state, end, donated, inputs)
+        compiled = _made_for_other_donations(state, plan.computed, donated, inputs)
+        compiled = compiled or _new_program(rec, state, plan, donated, inputs)
         CACHE.add(key, compiled)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
-    return Run(end.places, given, compiled, vector, inputs)
+    return Run(plan.places, given, compiled, vector, inputs)
 
 
 def _references(arrays: list[Any]) -> list[int]:
     return list(map(sys.getrefcount, arrays))
 
 
-# What it counts for an array that the list alone holds.
+# The count of what a list alone holds.
 _ALONE = _references([object()])[0]
 
 
@@ -370,38 +371,39 @@ def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     return tuple(alone)
 
 
-# Bytes of the arrays that a program may donate more or fewer than it could.
-_COPIED = 1 << 16
+# A program may serve where other inputs can be donated than it was made for, if those
+# that differ have at most so many bytes.
+_DONATIONS_APART = 1 << 16
 
 
-def _near(
+def _made_for_other_donations(
     state: State, outputs: tuple[int, ...], donated: tuple[int, ...], inputs: list[Any]
 ) -> Program | Copying | Exact | None:
-    """A program that was made for the same, but that other small arrays are donated.
+    """A known program for the same outputs that donates other small arrays.
 
-    Whether an array is held elsewhere, too, often differs from the first iteration of a
-    loop to the next. To copy it takes microseconds, another program seconds.
+    Whether an array is held elsewhere, too, often differs between the first iteration
+    of a loop and the next. Copying it takes microseconds, another program seconds.
     """
-    for key in CACHE.ends(state):
+    for key in CACHE.variants_of(state):
         made = CACHE.get((state, *key)) if key[0] == outputs else None
         if type(made) is Exact:
             return made  # it overwrites nothing
         if type(made) is Program:
             lost = set(made.inputs[0]) - set(donated)
             other = lost | (set(donated) - set(key[1]))
-            if sum(inputs[p].nbytes for p in other) <= _COPIED:
+            if sum(inputs[p].nbytes for p in other) <= _DONATIONS_APART:
                 return Copying(made, tuple(lost)) if lost else made
     return None
 
 
-def _make(
+def _new_program(
     rec: Any,
     state: State,
-    end: End,
+    plan: FlushPlan,
     donated: tuple[int, ...],
     inputs: list[Any],
 ) -> Program | Interim:
-    outputs = end.computed
+    outputs = plan.computed
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []
     metas: dict[int, Any] = {}
@@ -419,31 +421,31 @@ def _make(
         line=caller(),
         events=0,
         outputs=len(outputs),
-        reason=rec.why() or _other_ends(state, outputs, usable),
+        reason=rec.why() or _why_another_program(state, outputs, usable),
     )
     copied = sum(inputs[p].nbytes for p in usable)
-    varying, saves = keeps_varying(rec), bool(end.saved)
+    varying, saves = keeps_varying(rec), bool(plan.saved)
     return make_program(state, outputs, usable, varying, saves, entry, copied)
 
 
 def keeps_varying(rec: Any) -> bool:
     """Whether the running recording is one of many that differ in a shape."""
     state: State = rec.state
-    if state.plans is not None and "varying" in state.plans:
+    if state.memo is not None and "varying" in state.memo:
         return True
     if rec.diverged is None or not varies(*rec.diverged):
         return False
-    return state.kept("varying", lambda: True)  # it is run in the same parts again
+    return state.memoized("varying", lambda: True)  # it is run in the same parts again
 
 
-# Variants of one event after which the next are taken for ones that pass.
+# So many variants of one event mean that recordings vary there.
 _VARIANTS = 3
 
 
 def varies(parent: State, made: State) -> bool:
     """Whether recordings differ at one line again and again, mostly in a shape.
 
-    As those of a loop whose data grow: each of their programs runs once, or rarely.
+    So do those of a loop whose data grow: each of their programs runs once, or rarely.
     """
     if made.kind == INPUT:
         meta = made.metas[0]
@@ -466,7 +468,7 @@ def varies(parent: State, made: State) -> bool:
         )
     else:
         return False
-    # There may be thousands: those that are enough are soon found.
+    # There may be thousands: no more are counted than it takes.
     return len(list(islice(alike, _VARIANTS))) == _VARIANTS
 
 
@@ -478,11 +480,11 @@ def _operator(state: State) -> Any:
     return getattr(call, "op", None)
 
 
-def _other_ends(
+def _why_another_program(
     state: State, outputs: tuple[int, ...], donated: tuple[int, ...]
 ) -> str:
     """Why the same events need another program: other values live on."""
-    known = CACHE.ends(state)
+    known = CACHE.variants_of(state)
     if not known:
         return "first recording"
     before_outputs, before_donated = known[-1]

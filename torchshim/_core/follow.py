@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core.jumps import Jump, grad_status
-from torchshim._core.leaf_facts import has_hooks
+from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import (
@@ -102,7 +102,9 @@ def _follow(
         rec.state = jump.state
     _deliver(rec, jump, leaves)
     for number, slot, _, _, parts, made in jump.sparse:
-        owners[number].entered[slot]._grad = made([rec.at(*part) for part in parts])
+        owners[number].entered[slot]._grad = made(
+            [rec.tensor_on(*part) for part in parts]
+        )
     for number, depths in jump.freed:
         owners[number].freed |= depths
         if owners[number].state is not None:
@@ -110,7 +112,7 @@ def _follow(
     if not jump.results:
         return []
     found = [
-        None if r is None else held[r[0]] if r[0] in held else rec.at(*r)
+        None if r is None else held[r[0]] if r[0] in held else rec.tensor_on(*r)
         for r in jump.results
     ]
     return [found[k] for k in jump.same]
@@ -127,7 +129,7 @@ def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
                 return None
             if hist[0].hooked.keys() != hooked or hist[0].node_hooks.keys() != nodes:
                 return None
-            if hist[0].left:
+            if hist[0].detached:
                 return None
             owners.append(hist[0])
     for number, slot, reached, at in jump.crossings:
@@ -144,7 +146,7 @@ def _idle(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether the leaves that get no gradient in this piece have the hooks they had."""
     for number, slot, kinds in jump.idle:
         leaf = owners[number].entered.get(slot)
-        if leaf is None or has_hooks(leaf) != kinds:
+        if leaf is None or hook_kinds(leaf) != kinds:
             return False
     return True
 
@@ -160,7 +162,7 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
         if leaf._tmeta is not meta:
             return None
         if hooks or leaf._hooks is not None or leaf._node is not None:
-            if has_hooks(leaf) != hooks:
+            if hook_kinds(leaf) != hooks:
                 return None
         if status is not None or leaf._grad is not None:
             if grad_status(rec, leaf) != status:
@@ -173,7 +175,7 @@ def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether the leaves that get sparse gradients take them as they did then."""
     for number, slot, hooks, meta, _, _ in jump.sparse:
         leaf = owners[number].entered[slot]
-        if has_hooks(leaf) != hooks or leaf._tmeta is not meta:
+        if hook_kinds(leaf) != hooks or leaf._tmeta is not meta:
             return False
         if leaf._grad is not None:
             return False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from typing import Any
 
-from torchshim._core.enter import Moved
+from torchshim._core.enter import ChangedMeanwhile
 from torchshim._core.entrances import Entrances
 from torchshim._core.flush import values_of
 from torchshim._core.state import INPUT, Recording
@@ -17,12 +16,10 @@ from torchshim._core.storage import (
     next_sequence,
     tensor_class,
 )
+from torchshim._core.threads import turns
 from torchshim._core.trie import recorders
 
 _new = object.__new__
-
-# How often another thread gets the turn to end what it does with a tensor.
-_PATIENCE = 100_000
 
 
 class Foreign(Entrances):
@@ -89,7 +86,7 @@ class Foreign(Entrances):
         return holder._slot, holder._raw
 
     def _foreign_piece(self, tensor: TensorBase) -> TensorBase:
-        for _ in range(_PATIENCE):
+        for _ in turns():  # the owner may have it enter at this very moment
             owner = recorders[tensor._slot >> SLOT_BITS]
             with owner.lock:
                 slot = tensor._slot
@@ -101,7 +98,6 @@ class Foreign(Entrances):
                     if piece is None:
                         piece = self.foreign[key] = self._snapshot(owner, tensor, slot)
                     return piece
-            time.sleep(0)  # the owner has it enter at this very moment
         raise RuntimeError("a tensor is in no recording of the thread that used it")
 
     def slot_here(self, slot: int) -> int:
@@ -113,18 +109,18 @@ class Foreign(Entrances):
 
     def _foreign_raw(self, storage: Storage) -> int:
         """The slot here of a base value that is pending in another's recording."""
-        slot = self.raw_here(storage.slot)
+        slot = self.raw_slot_here(storage.slot)
         if slot < 0:
             key = self._place(storage.slot)
             array = self._foreign_array(storage)
             if array is None:
-                raise Moved
+                raise ChangedMeanwhile
             slot = self._input((INPUT, storage.meta), storage.meta, array)
             self.note_memory(slot, storage)
             self.foreign_raws[key] = slot
         return slot
 
-    def raw_here(self, slot: int) -> int:
+    def raw_slot_here(self, slot: int) -> int:
         """As `slot_here`, of a base value without history."""
         if slot < 0:
             return -1
@@ -178,7 +174,7 @@ class Foreign(Entrances):
             twin.hooked = recording.hooked
             twin.node_hooks = recording.node_hooks
             twin.pieces, twin.traces = recording.pieces, recording.traces
-            twin.freed, twin.left = recording.freed, recording.left
+            twin.freed, twin.detached = recording.freed, recording.detached
             twin.forwards, twin.switched = recording.forwards, recording.switched
             twin.apart, twin.moved = recording.apart, recording.moved
             owner._close(twin, state, saved, savers)

@@ -223,7 +223,9 @@ def formula_of(call: VjpCall) -> Formula:
 
 def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:
     """The plan for the gradient of an event, whose call is seen as `call`."""
-    return event.kept(("gradient", call, wrt), lambda: GradientPlan(event, call, wrt))
+    return event.memoized(
+        ("gradient", call, wrt), lambda: GradientPlan(event, call, wrt)
+    )
 
 
 def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
@@ -236,7 +238,9 @@ def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
     if call.__class__ is not VjpCall or all(g is not None for g in grads):
         return wrt
     there = tuple([g is not None for g in grads])
-    return event.kept(("reaching", there, wrt), lambda: _reaching(event, there, wrt))
+    return event.memoized(
+        ("reaching", there, wrt), lambda: _reaching(event, there, wrt)
+    )
 
 
 def _reaching(event: State, there: Sequence[bool], wrt: tuple[int, ...]) -> Any:

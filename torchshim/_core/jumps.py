@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from torchshim._core.leaf_facts import LeafFacts, has_hooks, leaf_facts
+from torchshim._core.leaf_facts import LeafFacts, hook_kinds, leaf_facts
 from torchshim._core.meta import Meta
 from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State, UsedUp
@@ -408,7 +408,7 @@ class Capture:
             grad = leaf._grad
             if grad is not None and grad._composed and status is None:
                 owner, (parts, made) = self.numbers[place[0].seq], grad._taken_apart()
-                known = owner, place[1], has_hooks(leaf), leaf._tmeta
+                known = owner, place[1], hook_kinds(leaf), leaf._tmeta
                 jump.sparse.append((*known, [self._value(p) for p in parts], made))
                 continue
             if (
@@ -419,7 +419,7 @@ class Capture:
             ):
                 raise NotRepeatable
             owner = self.numbers[place[0].seq]
-            hooks, after = has_hooks(leaf), (grad._slot, grad._tmeta)
+            hooks, after = hook_kinds(leaf), (grad._slot, grad._tmeta)
             jump.leaves.append((owner, place[1], hooks, leaf._tmeta, status, *after))
 
     def _note_entered(self, jump: Jump, walk: Any) -> None:

@@ -51,7 +51,7 @@ def grad_dtype(leaf: Any) -> Any:
     return hooks.grad_dtype
 
 
-def has_hooks(leaf: Any) -> int:
+def hook_kinds(leaf: Any) -> int:
     """What is done when a gradient reaches this leaf, as bits: kinds of Python code,
     and a `grad_dtype` that is not the leaf's."""
     hooks, node = leaf._hooks, leaf._node

@@ -9,7 +9,7 @@ from typing import Any
 from torchshim._core import jumps
 from torchshim._core.graph import Graph, Place, accumulator_at
 from torchshim._core.jumps import LEAF, LEAF_AFTER
-from torchshim._core.leaf_facts import has_hooks
+from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.state import Recording, State
 from torchshim._core.storage import accumulate_lock
 
@@ -102,9 +102,9 @@ class Leaves(Graph):
         count = self.arrived[place] = self.arrived.get(place, 0) + 1
         if self.capture is not None:
             self.capture.arrived.append(place)
-            self.capture.seen.append((*place, has_hooks(leaf)))
+            self.capture.seen.append((*place, hook_kinds(leaf)))
         if self.leaf_edges is None:
-            if has_hooks(leaf) or not leaf._tmeta.leaf:
+            if hook_kinds(leaf) or not leaf._tmeta.leaf:
                 self.count_leaves()
         elif count == self.leaf_edges.get(place):
             self.ready.append(place)
@@ -146,8 +146,8 @@ class Leaves(Graph):
                         self.put(*self.merged(mine)[0])
                         continue
                     if self.capture is not None:
-                        self.capture.seen.append((*place, has_hooks(leaf)))
-                    if self.is_wanted(leaf) and has_hooks(leaf):
+                        self.capture.seen.append((*place, hook_kinds(leaf)))
+                    if self.is_wanted(leaf) and hook_kinds(leaf):
                         self.put(leaf, place, None)
         except BaseException:
             self.ready.clear()  # they would have come after the one that raised

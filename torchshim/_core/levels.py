@@ -336,7 +336,7 @@ class Transforming(Writing):
         if not meta.levels >> number & 1:
             return tensor
         changed = _without(meta, number)
-        found = self.at(self.identity(slot, changed), changed)
+        found = self.tensor_on(self.identity(slot, changed), changed)
         if slot in self.recording.duals:
             tangents = self.recording.duals[slot].items()
             left = {n: self.without_level(t, number) for n, t in tangents}

@@ -167,9 +167,9 @@ def wanted_pulls(events: Sequence[State]) -> dict[int, tuple[int, ...]]:
     depths = {event.depth for event in events}
     wanted: dict[int, tuple[int, ...]] = {}
     for event in events:
-        if event.of in depths:
-            before = wanted.get(event.of, ())
-            wanted[event.of] = tuple(sorted({*before, *event.call.wrt}))
+        if event.gradient_of in depths:
+            before = wanted.get(event.gradient_of, ())
+            wanted[event.gradient_of] = tuple(sorted({*before, *event.call.wrt}))
     return wanted
 
 
@@ -201,9 +201,9 @@ class Evaluation:
         operands = [self.env[s] for s in slots]
         if has_checks(event):
             self.found += [(check, event) for check in call.check(operands, values)]
-        if event.of is not None and event.of in self.pulls:
+        if event.gradient_of is not None and event.gradient_of in self.pulls:
             assert isinstance(call, VjpCall)
-            wrt, pull = self.pulls[event.of]
+            wrt, pull = self.pulls[event.gradient_of]
             grads = dict(zip(wrt, pull(call.cotangents(operands)), strict=True))
             outs = [grads[i] for i in call.wrt]
         elif event.depth in self.wanted:

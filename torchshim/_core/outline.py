@@ -315,7 +315,7 @@ def _canonical(
             made.get(slot) or (False, arguments.setdefault(slot, len(arguments)))
             for slot in operands[k]
         )
-        forward = None if event.of is None else depths.get(event.of)
+        forward = None if event.gradient_of is None else depths.get(event.gradient_of)
         shape.append((tokens[k], references, forward))
         depths[event.depth] = k - start
         for slot in range(event.slot, event.n_slots):

@@ -67,7 +67,7 @@ class Present(Leaves):
                 piece = self.rec.piece_of(self.rec.whole(there.holder), there.note.path)
             else:
                 event = self.event((recording, last))
-                piece = self.rec.at(last, event.metas[last - event.slot])
+                piece = self.rec.tensor_on(last, event.metas[last - event.slot])
         else:
             known = recording.versions[slot]
             holder = known.holder()

@@ -381,7 +381,9 @@ class ProgramCache:
         if len(self._programs) > self.bound:
             self._programs.popitem(last=False)
 
-    def ends(self, state: State) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def variants_of(
+        self, state: State
+    ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """(outputs, donated inputs) of the programs known for a state."""
         return [key[1:] for key in list(self._programs) if key[0] is state]
 

@@ -1,9 +1,10 @@
 """The recorder: one for each thread, and the only way into a recording.
 
-A hit costs one dictionary look-up and is done by the functions that `_bind` generates.
-What `Recorder` inherits is the way around it: `Trie` (an operator met at a place for
-the first time), `Entering` (a tensor that comes into the recording), `Writing` (writes
-to shared memory). Here is when a recording ends, and what a flush leaves behind.
+A hit costs one dictionary look-up, made by the functions that `_bind` generates. The
+classes that `Recorder` inherits from are the way around it: `Trie` adds what is new at
+a place, `Entering` brings tensors in, `Viewing` and `Writing` keep track of shared
+memory, `Transforming` of `vmap` and `grad`. This module decides when a recording ends,
+and hands out what its program computed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _making = threading.Lock()
 _idle: list[Recorder] = []
 
 
-class Given:
+class ForwardInputs:
     """What custom functions were given, while their forward runs: it may write to it.
 
     `slots`, `metas`: those of the tensors by then; `outer`: what the function was given
@@ -70,7 +71,7 @@ class Given:
         tensors: Sequence[TensorBase],
         slots: Sequence[int],
         metas: Sequence[Meta],
-        outer: Given | None,
+        outer: ForwardInputs | None,
     ) -> None:
         self.tensors = tensors
         self.slots = slots
@@ -84,7 +85,7 @@ class Given:
         if not self.kept:
             given = zip(self.tensors, self.slots, self.metas, strict=True)
             self.kept = [
-                rec.at(slot, meta, TensorBase)
+                rec.tensor_on(slot, meta, TensorBase)
                 if meta.requires_grad and not meta.leaf
                 else tensor
                 for tensor, slot, meta in given
@@ -99,17 +100,34 @@ class Recorder(Transforming):
     def __init__(self, number: int) -> None:
         self.id = number
         self.first_slot = number << SLOT_BITS
+        # Held during a flush, and while another thread looks at the recording.
         self.lock = threading.RLock()
+
+        # -- The trie.
         self.root = State(None, ROOT, None, first_slot=self.first_slot)
-        self.state = self.root
-        self.states = 0
+        self.state = self.root  # where the running recording stands
+        self.states = 0  # how many there are
+        self.flushes = 0  # how many there were
+
+        # -- Modes: everything that decides what an operator means (`set_mode`).
         self.grad = True
         self.inference = False
+        # Which levels differentiate, see `Meta.levels`; bit 0 is autograd itself.
         self.tracking = 1
-        # Whether a new `.grad` takes its leaf's memory order, whatever its own is.
-        self.lays_out_grads = True
+        # What casts operands before an operator is recorded (`_autocast`), if anything.
+        self.autocast: Any = None
+        # Whether a mode is to see the operators called (`_overrides`).
+        self.intercepted = False
+        # All of these in one integer, as it is in keys. Hot paths look up with `mode`,
+        # which is None where every operator has to take the slow path.
+        self.bits = 0
+        self.mode: Any = 0
         # Whether tangents are followed (forward mode).
         self.forward = True
+        # Whether a new `.grad` takes its leaf's memory order, whatever its own is.
+        self.lays_out_grads = True
+
+        # -- Levels of function transforms: see `Transforming`.
         self.levels: list[Level] = []
         self.last_level = self.level_base = 0
         self.held_levels = 0
@@ -117,19 +135,18 @@ class Recorder(Transforming):
         self.level_graphs = weakref.WeakKeyDictionary()
         self.base_tangents = weakref.WeakKeyDictionary()
         self.crossed = []
-        # What casts operands before an operator is recorded (`_autocast`), if anything.
-        self.autocast: Any = None
-        # Whether a mode is to see the operators called (`_overrides`).
-        self.intercepted = False
-        # The mode in keys; `mode` is what hot paths look up with, the same but where
-        # every operator is to take the slow path.
-        self.bits = 0
-        self.mode: Any = 0
+
+        # -- The running recording.
+        self.recording = Recording(next_sequence())
+        # Its runtime scalars and its inputs' arrays; `State` tells which are whose.
         self.scalars: list[Any] = []
         self.inputs: list[Any] = []
+        # Tensors that may be pending in it, each of them at least once.
         self.live: list[weakref.ref[TensorBase]] = []
+        # Storages whose base value has a slot, by their ids.
+        self.storages: dict[int, Storage] = {}
         # Of the custom functions whose forward is running, the innermost.
-        self.given: Given | None = None
+        self.forward_inputs: ForwardInputs | None = None
         # Tensors written without history, see `set_value`.
         self.raws: list[TensorBase] = []
         # Tensors whose data was replaced, with their history in this recording.
@@ -140,20 +157,29 @@ class Recorder(Transforming):
         # `.grad`), with what it wrote; and whether it is doing so.
         self.unstored: list[tuple[TensorBase, TensorBase]] = []
         self.delivering = False
-        self.storages: dict[int, Storage] = {}
-        self.recording = Recording(next_sequence())
-        # Values taken over from other threads' recordings.
+        # Values taken over from other threads' recordings: (number of the recording,
+        # slot there) -> a tensor on it here.
         self.foreign: dict[tuple[int, int], TensorBase] = {}
         # The same, for base values without history: their slots here.
         self.foreign_raws: dict[tuple[int, int], int] = {}
-        self.flushes = 0
+
+        # -- What recordings have in common.
         self.loops = ScriptLoops()
+        # Where an earlier recording stands that this one runs parallel to.
         self.shadow: State | None = None
+        # The first event that was new where others were known: the state before it,
+        # and its own.
         self.diverged: tuple[State, Any] | None = None
+        # Which numbers in a line of the script vary: see `Learning`.
         self.varied: dict[Any, tuple[bool, ...]] = {}
         self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}
+
+        # -- Reading values.
+        # What the checks of programs found, not looked at yet: `note_report`.
         self.reports: list[tuple[Any, list[Any]]] = []
         self.waiter = Waiter()
+
+        # -- Backward.
         # While Python code of a node runs: what that changed of its thread, as it was
         # (for each of `by_node`); None: nothing yet. Outside of any: False.
         self.thread_before: list[Any] | bool | None = False
@@ -307,8 +333,8 @@ class Recorder(Transforming):
         with self.lock:
             if self.state is not self.root:
                 recording = self.recording
-                if self.given is not None:
-                    self.given.keep(self)
+                if self.forward_inputs is not None:
+                    self.forward_inputs.keep(self)
                 try:
                     flush(self)
                 except Exception as error:
@@ -316,7 +342,7 @@ class Recorder(Transforming):
                         self.abandon(error)
                     raise
 
-    def let_go(self) -> None:
+    def discard_unreachable(self) -> None:
         """Forgets a recording that nobody can ask for any more: its thread ended."""
         with self.lock:
             if self.state is self.root:
@@ -483,7 +509,7 @@ class _Lease:
     def __del__(self) -> None:
         idle: Any = _idle  # None while Python shuts down
         if idle is not None:
-            self.recorder.let_go()
+            self.recorder.discard_unreachable()
             idle.append(self.recorder)
 
 

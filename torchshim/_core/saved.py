@@ -41,10 +41,10 @@ DETACHED_IN_PLACE = (
 detached_in_place = [0]
 
 
-def has_left(recording: Recording, slot: int) -> bool:
+def was_detached(recording: Recording, slot: int) -> bool:
     """Whether the tensor that was saved as this value left the graph in place."""
     recording, slot = recording.hists.get(slot, (recording, slot))
-    return slot in recording.left
+    return slot in recording.detached
 
 
 class SavedValues(Present):
@@ -211,7 +211,7 @@ class SavedValues(Present):
         if detached_in_place[0]:
             # (A result is saved without its tensor.)
             operands = set(slots).difference(range(event.slot, event.n_slots))
-            if any(has_left(recording, slot) for slot in operands):
+            if any(was_detached(recording, slot) for slot in operands):
                 raise RuntimeError(DETACHED_IN_PLACE)
         if not self.may_be_written(recording):
             return {}
@@ -349,15 +349,19 @@ class SavedValues(Present):
         scalars = self.scalars_of(recording, event)
         if result is None:
             if recording is rec.recording:
-                result = source = rec.at(slot, meta)
+                result = source = rec.tensor_on(slot, meta)
             else:
                 args = call.arguments(operands, scalars)
                 op = REGISTRY[call.op.name.rstrip("_")]
                 result = rec.result(rec.call(op, tuple(args)))
-                source = rec.at(rec.identity(result._slot, meta, Recording), meta)
+                source = rec.tensor_on(
+                    rec.identity(result._slot, meta, Recording), meta
+                )
                 rec.recording.hists[source._slot] = recording, slot
             if slot in outdated:
-                result = self.present(recording, slot, rec.at(result._slot, meta.plain))
+                result = self.present(
+                    recording, slot, rec.tensor_on(result._slot, meta.plain)
+                )
             if self.create and result is not source:
                 result = self.with_history(result, source)
         given = list(operands)
@@ -437,7 +441,7 @@ class SavedValues(Present):
         while forward.call.__class__ is VjpCall:
             within, found = recording.forwards.get(forward.depth, (recording, None))
             if found is None:
-                depth = forward.of
+                depth = forward.gradient_of
                 if depth is None:
                     return
                 found = forward.parent

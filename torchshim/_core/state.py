@@ -15,24 +15,26 @@ from torchshim._core.meta import Meta
 
 # Kinds of events.
 ROOT, INPUT, IDENTITY, CALL, MARK = range(5)
-# Kinds of marks for a value that took the place of another: by a write that version
-# counters count, by one that they do not, by an assignment to `.data`.
-WRITTEN, HIDDEN, MOVED = "write", "hidden", "moved"
-# The mark of a value whose tensor left the graph by `detach_()`.
-DETACHED = "detached"
-# That of a value whose tensor came to require grad, or ceased to.
-SWITCHED = "switched"
-# Begins the keys of calls that warn: no hot path looks them up.
+# Marks: a value took the place of another
+WRITTEN = "write"  # by a write that version counters count
+HIDDEN = "hidden"  # by one that they do not count
+MOVED = "moved"  # by an assignment to `.data`
+DETACHED = "detached"  # a value's tensor left the graph by `detach_()`
+SWITCHED = "switched"  # a value's tensor began or ceased to require grad
+# The first part of the keys of calls that warn, so that no hot path finds them.
 WARNED = "warned"
 
-
-# What a backward used up: what an event saved, by its depth; what one of several nodes
-# saved that an event stands for, by that and the number of a result.
+# What a backward used up. The depth of an event stands for all that the event saved;
+# where PyTorch has one node for each of its results, (depth, number of the result)
+# stands for what that node saved.
 UsedUp = int | tuple[int, int]
 
-# Kinds of jump edges kept on one state; and of one kind, for operands, histories and
-# gradients that differ.
-_KINDS, _VARIANTS = 64, 4
+# A state keeps jump edges under at most so many keys,
+_JUMP_KEYS = 64
+# and so many under one key: for operands, histories or gradients that differ.
+_JUMP_VARIANTS = 4
+# Facts that a state keeps before it forgets them all.
+_MEMO_BOUND = 64
 
 
 class State:
@@ -45,22 +47,22 @@ class State:
         "depth",
         "device",
         "given",
+        "gradient_of",
         "jumps",
         "key",
         "kind",
         "learnt",
         "line",
+        "memo",
         "meta",
         "metas",
         "n_inputs",
         "n_scalars",
         "n_slots",
         "next",
-        "of",
         "operands",
         "parent",
         "places",
-        "plans",
         "scalar",
         "size",
         "slot",
@@ -88,18 +90,23 @@ class State:
         wrt: tuple[int, ...] = (),
         line: tuple[str, int] | None = None,
     ) -> None:
+        # -- The event.
         self.parent = parent
-        self.kind = kind
-        self.key = key
-        self.call = call
-        self.operands = operands
+        self.kind = kind  # INPUT, IDENTITY, CALL or MARK
+        self.key = key  # under which the parent's `next` has this state
+        self.call = call  # what a CALL computes
+        self.operands = operands  # slots
         self.given = given  # the operands' metas
-        self.metas = metas
+        self.metas = metas  # of the results
         self.meta = metas[0] if metas else None
-        self.wrt = wrt
-        self.line = line
-        self.next: dict[Any, State] = {}
+        self.wrt = wrt  # numbers of the operands that get gradients
+        self.line = line  # of the script, where it was first recorded
+        # -- Where a recording stands after it.
+        self.next: dict[Any, State] = {}  # by the key of the event that follows
         self.depth = 0 if parent is None else parent.depth + 1
+        # The results have the slots from `slot` to `n_slots`, the event's runtime
+        # scalars the places from `scalar` to `n_scalars` in `Recorder.scalars`. The
+        # ends count what is on the path, as `n_inputs` does.
         self.slot = first_slot if parent is None else parent.n_slots
         self.n_slots = self.slot + len(metas)
         self.scalar = 0 if parent is None else parent.n_scalars
@@ -116,34 +123,39 @@ class State:
         # Whether results are views (hot path: link them to the base).
         self.view = False
         # Gradient events: depth of the event they are the gradient of.
-        self.of: int | None = None
+        self.gradient_of: int | None = None
+        # Where the path's calls compute, once there was one.
+        self.device: Any = None if parent is None else parent.device
+        # -- What was learnt here (None: nothing yet).
+        # Key without its integers -> those of the last such event, and its state; and
+        # which of them are runtime scalars (`learning`).
         self.places: dict[Any, tuple[tuple[Any, ...], State]] | None = None
         self.learnt: dict[Any, tuple[bool, ...]] | None = None
+        # Jump edges that start here (`remember`), and results of `memoized`.
         self.jumps: dict[Any, Any] | None = None
-        self.plans: dict[Any, Any] | None = None
-        # The first event of the path, which counts what hangs below it.
+        self.memo: dict[Any, Any] | None = None
+        # -- For pruning. The first event of the path knows how many states are below
+        # it, and the number of the flush that used one of them last.
         self.top: State = self if parent is None or parent.depth == 0 else parent.top
         self.size = 0
         self.touched = 0
-        # What the path's calls compute on, once there was one.
-        self.device: Any = None if parent is None else parent.device
 
-    def kept(self, key: Any, find: Callable[[], Any]) -> Any:
-        """What is known of this event, or of the path to it; found out once."""
-        plans = self.plans
-        if plans is None or len(plans) > 64:
-            plans = self.plans = {}
-        known = plans.get(key)
+    def memoized(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """A fact about this event, or about the path to it; computed once."""
+        memo = self.memo
+        if memo is None or len(memo) > _MEMO_BOUND:
+            memo = self.memo = {}
+        known = memo.get(key)
         if known is None:
-            known = plans[key] = find()
+            known = memo[key] = compute()
         return known
 
     def remember(self, key: Any, jump: Any) -> None:
-        """Keeps a jump edge that starts here; the oldest of its kind make room."""
-        if self.jumps is None or len(self.jumps) >= _KINDS:
+        """Keeps a jump edge that starts here; the oldest under its key makes room."""
+        if self.jumps is None or len(self.jumps) >= _JUMP_KEYS:
             self.jumps = {}
         variants = self.jumps.setdefault(key, [])
-        if len(variants) >= _VARIANTS:
+        if len(variants) >= _JUMP_VARIANTS:
             del variants[0]
         variants.append(jump)
 
@@ -199,6 +211,7 @@ class Recording:
         "apart",
         "bases",
         "counted",
+        "detached",
         "duals",
         "elsewhere",
         "ended",
@@ -209,7 +222,6 @@ class Recording:
         "hidden",
         "hists",
         "hooked",
-        "left",
         "metadata",
         "moved",
         "node_hooks",
@@ -233,14 +245,30 @@ class Recording:
     )
 
     def __init__(self, seq: int) -> None:
+        # A number that orders recordings, and what is in them, across threads.
         self.seq = seq
-        # Which graph it is part of: what another thread sees of it is part of the same.
+        # That of the graph it is part of: what another thread sees of a recording (its
+        # `twin`) is part of the same one.
         self.graph = seq
+
+        # -- What its slots stand for.
         # Slot -> tensor, for values that came in from outside (inputs, leaves).
         self.entered: dict[int, Any] = {}
-        # Slot -> what is noted of its memory (`versions.Noted`): of values that came
-        # from another thread, or that another thread overwrote, and of those in memory
-        # that NumPy shares, where each write ends the recording: no event tells of it.
+        # Slot -> storage, for base values that came in.
+        self.bases: dict[int, Any] = {}
+        # Slot -> (recording, slot): where the history of an entered value goes on.
+        self.hists: dict[int, tuple[Recording, int]] = {}
+        # Forward mode: slot -> {level: tangent of that value}.
+        self.duals: dict[int, dict[int, Any]] = {}
+        # Slot of what was written through a view -> weak reference to the view.
+        self.pieces: dict[int, Any] = {}
+        # (tensor, its array before) where the host replaced one: counters.
+        self.counted: list[tuple[Any, Any]] = []
+
+        # -- Writes and other changes that no event records.
+        # Slot -> what is known of its memory (`versions.MemoryNote`): for values that
+        # came from another thread or that another thread overwrote, and for those in
+        # memory that NumPy shares, where each write ends the recording.
         self.elsewhere: dict[int, Any] = {}
         # Slot of what `.data` gave -> (weak reference to that tensor, the cell that
         # counts its versions, the version).
@@ -248,62 +276,60 @@ class Recording:
         # Slot -> (weak reference to the tensor that had this value when its `.data` was
         # assigned to, its version then; None: its memory is the same).
         self.moved: dict[int, tuple[Any, int | None]] = {}
-        # Slot -> storage, for base values that came in.
-        self.bases: dict[int, Any] = {}
-        # Slot -> (recording, slot): where the history of an entered value goes on.
-        self.hists: dict[int, tuple[Recording, int]] = {}
-        # Slot -> tensor whose hooks run on the gradient of that slot.
-        self.hooked: dict[int, Any] = {}
-        # (tensor, its array before) where the host replaced one: counters.
-        self.counted: list[tuple[Any, Any]] = []
-        # What a backward released.
-        self.freed: set[UsedUp] = set()
-        # Depth of a gradient that may be differentiated -> (recording, event) that it
-        # is the gradient of, where the event itself does not tell (`State.of`).
-        self.forwards: dict[int, tuple[Recording, State]] = {}
-        # Values whose tensor left the graph by `detach_()`.
-        self.left: set[int] = set()
-        # Slot of a value that a gradient needs -> its tensor, which came to require
-        # grad, or ceased to, after that.
+        # Slots of values whose tensor left the graph by `detach_()`.
+        self.detached: set[int] = set()
+        # Slot of a value that a gradient needs -> its tensor, which began or ceased to
+        # require grad after that.
         self.switched: dict[int, Any] = {}
+
+        # -- Backward.
+        # Slot -> hooks on the gradient of that value: a `TensorHooks` or `HookChain`.
+        self.hooked: dict[int, Any] = {}
+        # Depth -> (pre-hooks, hooks) of the node.
+        self.node_hooks: dict[int, tuple[Any, Any]] = {}
         # Depth -> the Python code that is the backward of that event.
         self.python: dict[int, Any] = {}
         # Depth -> what saved-tensor hooks made of the values that its backward needs.
         self.packed: dict[int, dict[Any, Any]] = {}
-        # Slot of what was written through a view -> weak reference to the view.
-        self.pieces: dict[int, Any] = {}
-        # Depth -> (pre-hooks, hooks) of the node.
-        self.node_hooks: dict[int, tuple[Any, Any]] = {}
+        # What a backward without `retain_graph` used up.
+        self.freed: set[UsedUp] = set()
+        # Depth of a gradient that may be differentiated -> (recording, event) that it
+        # is the gradient of, where `State.gradient_of` does not tell.
+        self.forwards: dict[int, tuple[Recording, State]] = {}
         # Depth -> what users noted at the node, beyond its object; None: nothing.
         self.metadata: dict[int, dict[Any, Any]] | None = None
         # Depth -> the node object that users hold; None: they asked for none.
         self.nodes: weakref.WeakValueDictionary[Any, Any] | None = None
-        # Forward mode: slot -> {level: tangent of that value}.
-        self.duals: dict[int, dict[int, Any]] = {}
-        # What other threads see of this recording while it goes on; and there, a weak
-        # reference back.
+        # Anomaly mode: depth -> the stack that an event was recorded from; depth ->
+        # (recording, event) whose gradient it is part of.
+        self.traces: dict[int, Any] = {}
+        self.parents: dict[int, tuple[Recording, State]] = {}
+
+        # -- Other threads. What they see of this recording while it goes on; and in
+        # that twin, a weak reference back.
         self.twin: Recording | None = None
         self.original: Any = None
-        # Anomaly mode: depth -> the stack that an event was recorded from.
-        self.traces: dict[int, Any] = {}
-        # Depth -> (recording, event) whose gradient it is part of.
-        self.parents: dict[int, tuple[Recording, State]] = {}
-        # Where it ended, and the same if it was closed.
+
+        # -- Once it has ended: the state that it ended at; the same if it was closed,
+        # that is, if a later backward may go through it. Then it also has
         self.ended: State | None = None
         self.state: State | None = None
+        # the values that gradients need, by slot; depths of the events that need each;
         self.saved: dict[int, Any] = {}
         self.savers: dict[int, frozenset[int]] = {}
+        # the runtime scalars; tensors on saved values, made for a walk, by slot;
         self.scalars: list[Any] = []
         self.tensors: dict[int, Any] = {}
+        # slot -> what is known of a saved value's memory (`versions.SavedVersion`);
         self.versions: dict[int, Any] = {}
-        # `hidden_writes` at that moment.
+        # `hidden_writes` when it was closed; slot -> the event that made it (`events`).
         self.hidden = -1
         self.producers: dict[int, State] | None = None
 
     def place(self, slot: int, running: Recording) -> tuple[Recording, int]:
-        """A slot of this recording, which is in the one that this shows.
+        """A slot as a place: of a twin, in the recording that it shows of.
 
-        Unless that still goes on in another thread: it is only looked at there.
+        Unless that still goes on in another thread, where it is only looked at.
         """
         shown = None if self.original is None else self.original()
         if shown is not None and (shown is running or shown.state is not None):

@@ -27,9 +27,10 @@ value_lock = threading.RLock()
 
 
 class _Views(threading.local):
-    """Whether views of memory that was written to are said to be made anew by replay.
+    """What the nodes of views are called that were derived again after a write.
 
-    They always are; PyTorch does so if asked, and makes it by `as_strided` otherwise.
+    Such views are always made again by the operators of their path. PyTorch does so if
+    asked (`replayed`); otherwise it uses `as_strided`, and so says `grad_fn` here.
     """
 
     replayed = False
@@ -38,10 +39,11 @@ class _Views(threading.local):
 views = _Views()
 
 
-# How many writes there were that no version counts: seldom any.
+# How many writes there were that no version counts: rarely any.
 hidden_writes = [0]
 
-SLOT_BITS = 40  # a slot is (recorder's number << SLOT_BITS) + position
+# A slot is (number of the recorder << SLOT_BITS) + position among its values.
+SLOT_BITS = 40
 # Order of recordings and of what is in them, across threads.
 next_sequence = itertools.count().__next__
 
@@ -58,24 +60,34 @@ class TensorBase:
     _slot: int  # slot in the running recording, or -1: not in it, or stale
     # The slot as the hot path sees it: classes that override functions have none.
     _key: int
-    # (Not `_meta`: subclasses of libraries, as MONAI's, have that.)
+    # (Not `_meta`: subclasses in libraries, such as MONAI's, have such an attribute.)
     _tmeta: Meta
-    _array: Any  # jax.Array, numpy array or None
+    _array: Any  # jax.Array, NumPy array or None
 
     # Rare state lives in the instance dictionary, with these defaults.
+
+    # The storage that holds the value; None: the tensor carries it itself.
     _storage: Storage | None = None
     # Of a view: the tensor whose memory and history it shares.
     _view_of: Any = None
+    # The way from the storage's base to a view: (operator, its further arguments, which
+    # of its results) for each step.
     _path: tuple[Any, ...] = ()
+    # (recording, slot) where its history goes on, where it is not in the running one.
     _hist: Any = None
     # Views: the version of their storage that `_hist` belongs to, or their last write.
     _hist_version: int = -1
+    # `.grad`; the hooks on its gradient (`hooks.TensorHooks`); its `grad_fn` object, or
+    # a weak reference to it, once asked for.
     _grad: Any = None
     _hooks: Any = None
+    _node: Any = None
     # A copy that is on its way to another device.
     _sent: Any = None
-    _node: Any = None
+    # The writes to a tensor that carries its value itself. Of a view: the version that
+    # its memory had when its node was made.
     _versions: int = 0
+    # Why a view must not be written to, if so: a key of `views._VIEW_NOTES`.
     _view_note: str | None = None
     # A view that a custom function returned, which has a history of its own: the name
     # of the function and which output it was; and what it is said to be a view of.
@@ -88,7 +100,7 @@ class TensorBase:
     # until its node is asked for.
     _unaware: bool = False
     # Slot of a value written without history to a tensor that has its memory to
-    # itself and requires grad: the tensor takes part again under a new identity.
+    # itself and requires grad. It gets a new identity event when it is used next.
     _raw: int = -1
     # `.data` and what is made of it count versions by themselves, in one cell; and a
     # tensor on memory that was assigned to its `.data`, while others are there, too.
@@ -99,23 +111,23 @@ class TensorBase:
     _tangent_version: int = -1
     # The storage that the tensor took its value back from: it is used again.
     _former: Storage | None = None
-    # The levels of function transforms within which it was made, where that is not
-    # told by its slot.
+    # The levels of function transforms within which it was made, where its slot does
+    # not tell.
     _levels: tuple[Any, ...] = ()
-    # Changes where `.data` is assigned to.
+    # Changes with each assignment to `.data` (by `REPLACED`).
     _replaced: int = 0
-    # Of a leaf: (recording's number, slot) from where on it has its present node, where
-    # an assignment to `.data` gave it another.
+    # Of a leaf to whose `.data` was assigned: (number of a recording, slot) from which
+    # on it has its present node.
     _node_since: tuple[int, int] | None = None
-    # What its version was ahead of that of the memory then assigned.
+    # By how much its version was ahead of that of the memory assigned.
     _ahead: int = 0
     # Why there is no value: the error that its program met (`undo`).
     _lost: str | None = None
-    # Where the memory is said to lie, once that was asked for.
+    # What `data_ptr()` says, once asked for.
     _address: int | None = None
-    # Indices: what was found out of their values.
+    # Indices: what was computed from their values.
     _plans: dict[Any, Any] | None = None
-    # Whether it is made of tensors, indices and values: it has no slot itself.
+    # Whether it is made of other tensors, as sparse ones are: it has no slot itself.
     _composed: bool = False
 
 
@@ -123,10 +135,10 @@ TensorBase._key = TensorBase._slot
 
 
 class CountOf:
-    """A cell that counts what a storage counts, on which others stayed behind.
+    """A tensor's own version after an assignment to `.data`, where views stayed behind.
 
-    As a tensor's own version after `.data` was assigned to: in PyTorch it still has its
-    counter in common with its views.
+    In PyTorch the tensor still shares its counter with the views on its old memory, so
+    this counts what that memory's storage counts.
     """
 
     __slots__ = ("_last", "_storage")
@@ -137,7 +149,7 @@ class CountOf:
 
     @property
     def storage(self) -> Storage | None:
-        """What counts with it, if somebody holds that still."""
+        """The storage that counts with it, if anybody still holds that."""
         return self._storage()
 
     def __getitem__(self, index: int) -> int:
@@ -165,7 +177,8 @@ plain_classes: set[type] = set()
 class Storage:
     """A mutable cell that several tensors share: one value, one version counter.
 
-    It is made of what a tensor holds, which leaves that to it: `Writing.storage_of`.
+    It takes the value over from a tensor that had its memory to itself
+    (`Viewing.storage_of`), and may give it back (`Entering.give_back`).
     """
 
     __slots__ = (
@@ -187,7 +200,7 @@ class Storage:
         self.take(tensor)
 
     def take(self, tensor: TensorBase) -> None:
-        """Begins with the value that a tensor carries itself."""
+        """Takes over the value that a tensor carries itself."""
         meta = tensor._tmeta
         self.meta = meta.plain
         self.slot = tensor._slot if tensor._raw < 0 else tensor._raw
@@ -198,7 +211,7 @@ class Storage:
         self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None
-        # The tensor that took the value back and counts the writes since.
+        # The tensor that took the value back, and counts the writes since then.
         self.home: weakref.ref[TensorBase] | None = None
 
     def add(self, tensor: TensorBase) -> None:
@@ -250,7 +263,7 @@ def version_of(tensor: TensorBase) -> int:
 
 
 def counts_as_memory(tensor: TensorBase) -> bool:
-    """Whether a tensor that is alone on its memory may count as that does."""
+    """Whether a tensor that is alone on its memory has the same version as that."""
     own = tensor._own_version
     if own is None:
         return True
@@ -258,7 +271,7 @@ def counts_as_memory(tensor: TensorBase) -> bool:
 
 
 def set_version(tensor: TensorBase, version: int) -> None:
-    """Makes a tensor's version counter say something else."""
+    """Sets a tensor's version counter."""
     if tensor._own_version is not None:
         tensor._own_version[0] = version
     elif tensor._storage is not None:
@@ -294,7 +307,7 @@ def underived(base: TensorBase) -> list[TensorBase]:
     return found
 
 
-# What an assignment to `.data` adds to that: more than storages count.
+# What an assignment to `.data` adds to `_replaced`: more than `Storage.hidden` reaches.
 REPLACED = 1 << 32
 
 

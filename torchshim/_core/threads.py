@@ -1,21 +1,25 @@
-"""What belongs to a thread, and work that goes on in a fresh one.
+"""What belongs to a thread, work that goes on in a fresh one, and waits for another.
 
-A backward within a backward within a backward ... goes deeper than Python lets one
-thread go. PyTorch's engine takes another thread every sixty levels; so is done here.
+A backward within a backward within a backward ... goes deeper than Python's stack
+allows. PyTorch's engine starts another thread every sixty levels; so does `engine`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# What a fresh thread takes over: each module that keeps something by thread adds it.
+# How often other threads get a turn before a wait for one of them is given up.
+_TURNS = 100_000
+
+# What a fresh thread takes over: each module that keeps something for a thread adds it.
 carried: list[threading.local] = []
-# What the Python code of one node changes of its thread for itself alone, as PyTorch's
-# engine sets it anew for each node: how to read it, and how to set it.
+# Settings of a thread that the Python code of a node changes for itself alone, as
+# PyTorch's engine sets them anew for each node: how to read and how to set each.
 by_node: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
 
 
@@ -48,3 +52,14 @@ def keep(local: Any) -> Any:
     """Has a thread-local object taken over by fresh threads; returns it."""
     carried.append(local)
     return local
+
+
+def turns() -> Iterator[None]:
+    """Lets other threads run between two looks at what one of them is about to do.
+
+    Only for steps that take a thread microseconds, such as handing a value over. Ends
+    where that has taken impossibly long.
+    """
+    for _ in range(_TURNS):
+        yield
+        time.sleep(0)

@@ -1,4 +1,7 @@
-"""The way through the trie: from state to state by keys, adding those that are new."""
+"""The trie of a recorder: steps from state to state, and adds the states that are new.
+
+Recording an event that no user wrote (a gradient, a write through a view) is here, too.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ class Trie(Inference):
         call: Any,
         tensors: Sequence[TensorBase],
         values: Sequence[float] = (),
-        of: int | None = None,
+        gradient_of: int | None = None,
     ) -> State:
         """Records a call that no user writes: a gradient, a write through a view."""
         slots = [self.slot_of(t) for t in tensors]
@@ -90,7 +93,7 @@ class Trie(Inference):
         if found is None:
             operands = [(s, t._tmeta) for s, t in zip(slots, tensors, strict=True)]
             found = self.extend(key, call, operands, len(values), None)
-            found.of = of if found.call is call else None
+            found.gradient_of = gradient_of if found.call is call else None
         self.advance(found, values)
         if self.forward and self.recording.duals:
             metas = [t._tmeta for t in tensors]
@@ -139,7 +142,7 @@ class Trie(Inference):
         self.push_forward(found, given, level)
         self.push_forward(state, operands, level)
 
-    def python(
+    def python_event(
         self,
         call: PythonCall,
         slots: Sequence[int],
@@ -300,7 +303,7 @@ class Trie(Inference):
         self.live.append(weakref.ref(tensor))
         return tensor
 
-    def at(
+    def tensor_on(
         self, slot: int, meta: Meta, cls: type[TensorBase] | None = None
     ) -> TensorBase:
         """A new tensor on a slot that is known already.

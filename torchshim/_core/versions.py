@@ -133,7 +133,7 @@ def moved_at(recording: Recording, written: Overwritten, slot: int) -> Moved | N
     return Moved(tensor(), None if version is None else version - writes, value)
 
 
-class Noted(NamedTuple):
+class MemoryNote(NamedTuple):
     """A memory to which writes are made that no event tells of."""
 
     # Weak reference to who holds it; his version, `hidden_of` and `ahead_of` him.
@@ -145,16 +145,16 @@ class Noted(NamedTuple):
     path: tuple[Any, ...]
 
 
-def noted(holder: Storage | TensorBase, path: tuple[Any, ...]) -> Noted:
+def memory_note(holder: Storage | TensorBase, path: tuple[Any, ...]) -> MemoryNote:
     """A memory as it is at the moment."""
     known = writes_of(holder), hidden_of(holder), ahead_of(holder)
-    return Noted(weakref.ref(holder), *known, path)
+    return MemoryNote(weakref.ref(holder), *known, path)
 
 
 class Elsewhere(NamedTuple):
     """What is noted of a value's memory, whose holder is alive."""
 
-    note: Noted
+    note: MemoryNote
     holder: Any
     # The writes in the path before it was noted; below 0: since then.
     before: int
@@ -193,7 +193,7 @@ def versions_of(
     """Saved slot -> what is known of that value's memory, at closing."""
     if not saved:
         return {}
-    written, memories = state.kept(
+    written, memories = state.memoized(
         ("memories", saved), lambda: _memories_of(state, saved)
     )
     holders, made = _holders_of(rec, recording, written)
@@ -374,11 +374,11 @@ class Overwritten:
         """How many counted writes this value's memory has seen since it was made."""
         return sum(at not in self._hidden for at in self.chain(slot)[:-1])
 
-    def noted(self, recording: Recording) -> dict[int, Noted]:
+    def noted(self, recording: Recording) -> dict[int, MemoryNote]:
         """`Recording.elsewhere`, by the first values of the memories."""
         return {self.root(s): note for s, note in list(recording.elsewhere.items())}
 
-    def elsewhere(self, noted: dict[int, Noted], slot: int) -> Elsewhere | None:
+    def elsewhere(self, noted: dict[int, MemoryNote], slot: int) -> Elsewhere | None:
         """What is noted of a value's memory; None if nothing is, or nobody holds it."""
         before, note = 0, None
         for at in self.chain(slot):

@@ -217,7 +217,7 @@ class Viewing(Foreign):
             view._tmeta = view._tmeta.replace(requires_grad=False)
             view._slot = -1
 
-    def let_views_in(self, base: TensorBase, value: bool) -> None:
+    def settle_views_before_switch(self, base: TensorBase, value: bool) -> None:
         """Notes the histories of views whose base is to stop to require grad."""
         if value or base._view_of is not None:
             return
@@ -234,7 +234,7 @@ class Viewing(Foreign):
                 view._slot = piece._slot
             self.settle_view(view)
 
-    def let_views_go(self, base: TensorBase) -> None:
+    def settle_views_before_move(self, base: TensorBase) -> None:
         """Notes the histories of views that stay on memory which their base leaves."""
         for view in underived(base):
             if not lacks_node(view):
@@ -256,12 +256,12 @@ class Viewing(Foreign):
         if (
             state.tracks
             and self.owns(slot)
-            and state.kept(("needed", slot), lambda: is_saved(state, slot))
+            and state.memoized(("needed", slot), lambda: is_saved(state, slot))
         ):
             self.recording.switched[slot] = tensor
             self.mark(SWITCHED, slot)
 
-    def bequeath(self, base: TensorBase, value: bool) -> None:
+    def let_views_inherit(self, base: TensorBase, value: bool) -> None:
         """Views without history of their own say of themselves what their base does."""
         storage = base._storage
         assert storage is not None

@@ -37,7 +37,7 @@ from torchshim._core.jumps import (
     NotRepeatable,
 )
 from torchshim._core.late import Late, late
-from torchshim._core.leaf_facts import OWN_DTYPE, has_hooks
+from torchshim._core.leaf_facts import OWN_DTYPE, hook_kinds
 from torchshim._core.leaves import added
 from torchshim._core.naming import flows_of, last_use
 from torchshim._core.op import REGISTRY
@@ -191,7 +191,7 @@ class Walk(SavedValues, Replay, Late):
         recording, slot = origin(*root)
         leaf = recording.entered.get(slot)
         if leaf is not None and self.capture is not None:
-            self.capture.seen.append((recording, slot, has_hooks(leaf)))
+            self.capture.seen.append((recording, slot, hook_kinds(leaf)))
         if leaf is not None and leaf._hooks is not None:
             self.catch_up()
             self.calling((recording, slot), leaf._hooks.run, grad)
@@ -492,9 +492,9 @@ class Walk(SavedValues, Replay, Late):
             derived,
             [*operands, *(g for g in grads if g is not None)],
             scalars,
-            of=event.depth if same and not unpacked and not outdated else None,
+            gradient_of=event.depth if same and not unpacked and not outdated else None,
         )
-        if self.create and state.of is None:
+        if self.create and state.gradient_of is None:
             self.rec.recording.forwards[state.depth] = recording, event
         if scalars:
             self.copied.append((state.scalar, recording, event.scalar, len(scalars)))

@@ -46,7 +46,6 @@ _EXPANDED = (
     "Use of {} on expanded tensors is deprecated. Please clone() the tensor before "
     "performing this operation. This also applies to advanced indexing e.g. {}"
 )
-_new = object.__new__
 
 
 def autograd_sees(op: Op | None) -> bool:
@@ -348,7 +347,9 @@ class Writing(Viewing):
         if plain:
             self.remember_entrance(start, key, state, operands, entering, n_floats)
         # A write to memory that NumPy shares ends the recording: all values come first.
-        values = [self.at(state.slot + k, meta) for k, meta in enumerate(state.metas)]
+        values = [
+            self.tensor_on(state.slot + k, meta) for k, meta in enumerate(state.metas)
+        ]
         for target, value in zip(targets, values, strict=True):
             if target._storage is None:
                 self.set_value(target, self.slot_of(value), value._tmeta)
@@ -365,14 +366,6 @@ class Writing(Viewing):
             found.written = True
         self.state = found
 
-    def _raw_tensor(self, storage: Storage) -> TensorBase:
-        piece = _new(TensorBase)
-        piece._tmeta = storage.meta
-        piece._array = None
-        raw = self.raw(storage)
-        piece._slot = self.identity(raw, storage.meta) if storage.tracked else raw
-        return piece
-
     def _store(self, storage: Storage, writer: TensorBase, new: TensorBase) -> None:
         """Puts a new base value into a storage; every tensor on it becomes stale."""
         slot = self.slot_of(new)
@@ -382,7 +375,7 @@ class Writing(Viewing):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._view_of is None else writer._view_of
             as_base = -1 if whole._path else self.slot_here(whole._slot)
-            known = self.raw_here(overwritten), as_base
+            known = self.raw_slot_here(overwritten), as_base
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._tmeta
@@ -398,7 +391,7 @@ class Writing(Viewing):
                         self.keep_history(alias)
                         alias._hist_version = version
             elif alias._inherits and counted and alias._view_note is None:
-                # As `bequeath`: PyTorch makes its node when that is asked for.
+                # As `let_views_inherit`: PyTorch makes its node when that is asked for.
                 alias._unaware, alias._inherits = True, False
                 alias._hist = alias._node = None
                 alias._tmeta = meta.replace(requires_grad=True, leaf=False)

@@ -169,7 +169,7 @@ def _laid_out(self: Tensor, grad: Tensor) -> Any:
     changed = own.replace(strides=meta.strides, leaf=True, requires_grad=False)
     if own.requires_grad:
         return grad
-    return rec.at(rec.identity(rec.slot_of(grad), changed), changed)
+    return rec.tensor_on(rec.identity(rec.slot_of(grad), changed), changed)
 
 
 Tensor._accumulate = _accumulate

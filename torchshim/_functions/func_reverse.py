@@ -134,7 +134,7 @@ def _started(rec: Recorder, level: Level, args: Any) -> tuple[Any, list[Any]]:
         if hidden:
             rec.tracking = tracking
             rec.set_mode()
-    twins = [rec.at(rec.slot_of(t), t._tmeta) for t in targets]
+    twins = [rec.tensor_on(rec.slot_of(t), t._tmeta) for t in targets]
     level.started += zip(twins, leaves, strict=True)
     return spec.unflatten(twins), targets
 
@@ -351,7 +351,7 @@ def _vjp(
         flat, spec = tree.tree_flatten(outputs)
         check_outputs(flat, "vjp(f, *primals)")
         # The function may go on to change its outputs in place.
-        kept: list[Any] = [rec.at(rec.slot_of(out), out._tmeta) for out in flat]
+        kept: list[Any] = [rec.tensor_on(rec.slot_of(out), out._tmeta) for out in flat]
         results = _ended(level, outputs)
         for out in flat:
             if not (out.is_floating_point() or out.is_complex()):

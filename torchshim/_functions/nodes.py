@@ -30,7 +30,7 @@ from torchshim._core.op import (
     UNNAMED,
 )
 from torchshim._core.record import local
-from torchshim._core.saved import SECOND_BACKWARD, has_left
+from torchshim._core.saved import SECOND_BACKWARD, was_detached
 from torchshim._core.template import HOLE, Number, ScalarHole
 from torchshim._core.walk import Walk
 from torchshim._derived import fns
@@ -366,7 +366,7 @@ def _saved_operand(node: Node, at: int) -> Any:
     recording, event = node._recording, node._event
     packed = recording.packed.get(event.depth, {})
     slot = event.operands[at]
-    if has_left(recording, slot):
+    if was_detached(recording, slot):
         return value_at(recording, event, slot).detach()
     if at not in packed:
         walk = Walk(local.rec, True, False, False)
@@ -408,7 +408,7 @@ def with_history(recording: Any, slot: int, meta: Any) -> Any:
     """A tensor with the history of a value, whatever became of the value itself."""
     rec = local.rec
     if recording is rec.recording:
-        return rec.at(slot, meta)
+        return rec.tensor_on(slot, meta)
     leaf = recording.entered.get(slot)
     if leaf is not None and slot not in recording.hists:
         return leaf
@@ -441,7 +441,7 @@ def value_at(recording: Any, event: Any, slot: int) -> Any:
     meta = source.metas[slot - source.slot]
     if recording.state is None:
         living = _living(slot)
-        return rec.at(slot, meta) if living is None else living
+        return rec.tensor_on(slot, meta) if living is None else living
     array = recording.saved.get(slot)
     if array is None:
         walk = Walk(rec, True, False, False)

@@ -333,7 +333,7 @@ def onto(self: Tensor, value: TensorBase) -> None:
     if own is None and not stays and not meta.inference:
         # It goes on counting as before, whoever else is there.
         own, ahead = _count_of(self), 0
-    rec.let_views_go(self)
+    rec.settle_views_before_move(self)
     _leave(self)
     if meta.requires_grad and meta.leaf and meta.dtype is not value._tmeta.dtype:
         # What accumulates its gradients in the graphs so far is another's from now on.

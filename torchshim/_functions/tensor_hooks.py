@@ -125,7 +125,7 @@ def detach_(self: Tensor) -> Tensor:
     if meta.requires_grad:
         if not meta.leaf:
             recording, slot = hooks.place_of(rec, self)
-            recording.left.add(slot)
+            recording.detached.add(slot)
             detached_in_place[0] += 1
             if recording is rec.recording:
                 rec.mark(DETACHED, slot)
@@ -136,11 +136,11 @@ def detach_(self: Tensor) -> Tensor:
                 # It may have been in another thread's recording so far.
                 rec.live.append(weakref.ref(self))
         else:
-            rec.let_views_in(self, False)
+            rec.settle_views_before_switch(self, False)
             self._slot = -1
         self._tmeta = changed
         if self._storage is not None:
-            rec.bequeath(self, False)
+            rec.let_views_inherit(self, False)
         if not meta.leaf:
             self._hist = self._node = None
             hooks.leave_node(self)

@@ -18,7 +18,7 @@ from torchshim._core.leaf_facts import OWN_DTYPE
 from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
-from torchshim._core.saved import SECOND_BACKWARD, has_left
+from torchshim._core.saved import SECOND_BACKWARD, was_detached
 from torchshim._core.storage import TensorBase, version_of, writes_of
 from torchshim._derived import fns
 from torchshim._functions.nodes import SavedTensor, with_history
@@ -458,7 +458,7 @@ class SavedForBackward:
             self.tensor = tensor if pair is None or meta.requires_grad else None
         if history and pair is None:
             self.storage = tensor._storage
-            self.twin = local.rec.at(self.slot, meta.plain, TensorBase)
+            self.twin = local.rec.tensor_on(self.slot, meta.plain, TensorBase)
 
     def pack(self, tensor: Any) -> None:
         """Shows the tensor to the hooks in force. They may end the recording."""
@@ -487,12 +487,12 @@ class SavedForBackward:
             )
         return self.rebuilt() if tensor is None else tensor
 
-    def has_left(self) -> bool:
+    def was_detached(self) -> bool:
         """Whether the tensor left the graph in place since."""
         if not self.meta.requires_grad or self.meta.leaf:
             return False
         recording = self.recording()
-        return recording is not None and has_left(recording, self.slot)
+        return recording is not None and was_detached(recording, self.slot)
 
     def _unpacked(self) -> Any:
         """What a hook gives back, with the history of what was packed."""
@@ -513,7 +513,7 @@ class SavedForBackward:
         """The tensor again, where nothing else kept it."""
         rec, recording = local.rec, self.recording()
         if recording is rec.recording:
-            return rec.at(self.slot, self.meta)
+            return rec.tensor_on(self.slot, self.meta)
         piece = object.__new__(Tensor)
         piece._slot = -1
         piece._tmeta = self.meta

@@ -18,7 +18,7 @@ from torchshim._core.dtypes import type_name
 from torchshim._core.levels import GRAD, JVP, VMAP
 from torchshim._core.meta import Meta
 from torchshim._core.node import Node
-from torchshim._core.record import Given, local, watchers
+from torchshim._core.record import ForwardInputs, local, watchers
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase, base_of, set_version, version_of
 from torchshim._core.views import differentiable
@@ -195,7 +195,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         ctx._needs, ctx._positions = needs, positions
         recorded = grad and True in needs
         # What each input is before the forward, which may change it in place.
-        outer = given = rec.given
+        outer = given = rec.forward_inputs
         if recorded:
             slots: list[int] = []
             try:
@@ -205,11 +205,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
                 tensors, ctx._patterns = recorded_inputs(tensors, positions)
                 slots = [rec.slot_of(tensor) for tensor in tensors]
                 metas = [tensor._tmeta for tensor in tensors]
-            given = Given(tensors, slots, metas, outer)
+            given = ForwardInputs(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
         # The tangents of the outputs are what the user's `jvp` says.
-        rec.given = given
+        rec.forward_inputs = given
         rec.forward = False
         rec.set_grad(False)
         try:
@@ -221,7 +221,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         finally:
             rec.forward = forward
             rec.set_grad(grad)
-            rec.given = outer
+            rec.forward_inputs = outer
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
         marked = ctx.dirty_tensors or ctx.non_differentiable
@@ -291,7 +291,7 @@ def _unrecorded(ctx: Any, inputs: set[int], outputs: list[Any]) -> list[Any]:
     return outputs
 
 
-def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
+def _repeat(rec: Any, ctx: Any, given: ForwardInputs, out: Any) -> bool:
     """As `_record`, where this was recorded here before: one new output, not marked."""
     tensors, slots = given.tensors, given.slots
     if given.kept or watchers or not isinstance(out, TensorBase) or out._composed:
@@ -314,20 +314,20 @@ def _repeat(rec: Any, ctx: Any, given: Given, out: Any) -> bool:
     return True
 
 
-def _record(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
+def _record(rec: Any, ctx: Any, given: ForwardInputs, outputs: list[Any]) -> None:
     """Records the event whose backward is the user's code, and gives it the outputs."""
-    rec.given = given
+    rec.forward_inputs = given
     patterns = take_values(outputs)
     try:
         _record_each(rec, ctx, given, outputs)
     finally:
-        rec.given = given.outer
+        rec.forward_inputs = given.outer
     if patterns:
         ctx._made_patterns = patterns
         put_back(outputs, patterns)
 
 
-def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
+def _record_each(rec: Any, ctx: Any, given: ForwardInputs, outputs: list[Any]) -> None:
     """Sorts the outputs, records the event and gives each what it becomes."""
     inputs = {*map(id, given.tensors)}
     dirty, constant = ids(ctx.dirty_tensors), ids(ctx.non_differentiable)
@@ -369,20 +369,20 @@ def _record_each(rec: Any, ctx: Any, given: Given, outputs: list[Any]) -> None:
         _adopt(rec, ctx, out, state, k, view or id(out) in aliases)
     for out in raws:
         if out._storage is not None and out._view_note is None and out._view_of is None:
-            rec.bequeath(out, True)
+            rec.let_views_inherit(out, True)
     if len(raws) > 1:
         for out in outputs:
             if isinstance(out, TensorBase) and out._view_note is not None:
                 out._view_note = "multi"
 
 
-def _attach(rec: Any, ctx: Any, given: Given, values: Sequence[Any]) -> State:
+def _attach(rec: Any, ctx: Any, given: ForwardInputs, values: Sequence[Any]) -> State:
     """Records the event, from the inputs to the values of the outputs."""
     slots = given.slots
     if given.kept:
         slots = [rec.slot_of(tensor) for tensor in given.kept]
     call = _event(type(ctx), len(slots), len(values))
-    state = rec.python(call, slots, given.metas, values)
+    state = rec.python_event(call, slots, given.metas, values)
     for watch in watchers:
         watch(rec, state.depth - 1)
     recording = rec.recording
@@ -394,7 +394,7 @@ def _attach(rec: Any, ctx: Any, given: Given, values: Sequence[Any]) -> State:
 def _untracked(rec: Any, out: Any) -> Any:
     """The value of an output without any history."""
     meta = out._tmeta.plain
-    return rec.at(rec.identity(rec.slot_of(out), meta), meta, TensorBase)
+    return rec.tensor_on(rec.identity(rec.slot_of(out), meta), meta, TensorBase)
 
 
 def _adopt(rec: Any, ctx: Any, out: Any, state: Any, k: int, view: bool) -> None:

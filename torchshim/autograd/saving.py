@@ -233,10 +233,10 @@ class SavingRecorder(Recorder):
         call: Any,
         tensors: Sequence[TensorBase],
         values: Sequence[float] = (),
-        of: int | None = None,
+        gradient_of: int | None = None,
     ) -> Any:
         self.made = None
-        state = super().event(call, tensors, values, of)
+        state = super().event(call, tensors, values, gradient_of)
         if isinstance(call, VjpCall) and state.wrt and self.grad:
             if current() is not None and call.needs(state.wrt):
                 self._pack(state, (), [self._shown(t) for t in tensors])
@@ -247,7 +247,7 @@ class SavingRecorder(Recorder):
         if isinstance(value, Tensor):
             return value
         known = self.recording.entered.get(value._slot)
-        shown: Any = self.at(value._slot, value._tmeta)
+        shown: Any = self.tensor_on(value._slot, value._tmeta)
         return known if isinstance(known, Tensor) else shown
 
     def _pack(self, state: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:

@@ -140,7 +140,7 @@ class Again:
         """An argument of the second run."""
         if not isinstance(kept, SavedForBackward):
             return kept
-        if kept.has_left():
+        if kept.was_detached():
             raise RuntimeError(DETACHED_IN_PLACE)
         tensor = kept.unpack(None)
         requires_grad = kept.meta.requires_grad
