@@ -233,3 +233,37 @@ def operands_that_hooks_give_back_written_to(torch):
                 x.data.add_(-0.25)
                 y.backward()
                 yield x.grad
+
+
+VIEWS = {
+    "slice": lambda x: x[0, :2],
+    "column": lambda x: x.view(6, 1)[2:],
+    "of a view": lambda x: x.mT[1:].unsqueeze(0),
+}
+
+
+@case.over(view=list(VIEWS), name=["exp", "tanh", "sigmoid", "relu", "sqrt", "rsqrt"])
+def written_through_a_view_then_overwritten(torch, view, name):
+    """The result is that piece of the memory; its versions may be the base's own."""
+    writes = (
+        lambda x, v: x.data.add_(0.25),
+        lambda x, v: v.data.add_(0.25),
+        lambda x, v: x.add_(0.25),
+    )
+    for write, apart, read, create in product(writes, *[(False, True)] * 3):
+        values = torch.tensor([[0.5, 1.5, 1.0], [1.25, 0.25, 0.75]])
+        w = torch.ones(2, 3, requires_grad=True)
+        x = values.clone()
+        if apart:
+            x.data = values.clone()
+        x.mul_(w)
+        v = VIEWS[view](x)
+        getattr(v, name + "_")()
+        y = v.sum()
+        if read:
+            y.item()
+        write(x, v)
+        found = attempt(torch.autograd.grad, y, w, create_graph=create)
+        yield found
+        if create and isinstance(found, tuple) and name != "relu":
+            yield attempt(torch.autograd.grad, found[0].sum(), w)

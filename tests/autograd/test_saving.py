@@ -1,5 +1,7 @@
 """Hooks on what operators keep for backward."""
 
+from itertools import product
+
 from tests.oracle import attempt, case
 
 
@@ -497,3 +499,40 @@ def what_is_unpacked_in_another_dtype(torch, name, read):
             yield y
         yield attempt(lambda y=y: (y * 3).sum().backward())
         yield x.grad, w.grad
+
+
+@case
+def detached_in_place_after_its_value_went_through_recordings(torch):
+    """Its history is several recordings back, as values were read in between."""
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 3 * x * x * grad
+
+    for read in product((False, True), repeat=5):
+        a = torch.ones(2, 3, requires_grad=True)
+        b = a + 1
+        if read[4]:
+            b.detach().numpy()
+        b.T.sub_(3)
+        if read[0]:
+            b.detach().numpy()
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            c = Cube.apply(b)
+        if read[1]:
+            b.detach().numpy()
+        (b * -1.5).sum().backward()
+        if read[2]:
+            b.detach().numpy()
+        d = c / b
+        if read[3]:
+            d.detach().numpy()
+        d.register_hook(lambda grad, b=b: (b.detach_(), None)[1])
+        yield attempt(d.sum().backward)

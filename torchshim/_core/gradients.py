@@ -213,6 +213,8 @@ def formula_of(call: VjpCall) -> Formula:
             at = vjp.kept[at] if at < len(vjp.kept) else None
             if at is None:
                 break
+        if at == 0 and inner.write:
+            continue  # an in-place operator keeps a copy
         if at is None or inner.owners[at] in names:
             kept.append(i)
     plain = DERIVED.isdisjoint(names) and COMPUTED not in names

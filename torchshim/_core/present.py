@@ -51,6 +51,8 @@ class Present(Leaves):
             if event.call is not None:
                 views.append((recording, event, root - event.slot))
             root = event.operands[0]
+        # What was written through a view is where that is in the memory.
+        path = recording.pieces[root][1] if root in recording.pieces else ()
         if recording.state is None:
             moved = self.moved_at(recording, slot)
             if moved is not None:
@@ -64,10 +66,13 @@ class Present(Leaves):
                     return saved  # a view stays on the memory that it was made of
                 piece = there.holder
             elif there is not None and there.is_hidden():
-                piece = self.rec.piece_of(self.rec.whole(there.holder), there.note.path)
+                piece = self.rec.piece_of(
+                    self.rec.whole(there.holder), path or there.note.path
+                )
             else:
                 event = self.event((recording, last))
-                piece = self.rec.tensor_on(last, event.metas[last - event.slot])
+                whole = self.rec.tensor_on(last, event.metas[last - event.slot])
+                piece = self.rec.piece_of(whole, path)
         else:
             known = recording.versions[slot]
             holder = known.holder()
@@ -75,7 +80,7 @@ class Present(Leaves):
                 holder = moved
                 views.clear()
             elif known.hidden is None or hidden_of(holder) < known.hidden + REPLACED:
-                holder = self.rec.piece_of(self.rec.whole(holder), known.path)
+                holder = self.rec.piece_of(self.rec.whole(holder), path or known.path)
             else:
                 return saved  # as above
             piece = holder

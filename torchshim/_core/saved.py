@@ -43,8 +43,14 @@ detached_in_place = [0]
 
 def was_detached(recording: Recording, slot: int) -> bool:
     """Whether the tensor that was saved as this value left the graph in place."""
-    recording, slot = recording.hists.get(slot, (recording, slot))
+    while (before := before_entry(recording, slot)) is not None:
+        recording, slot = before
     return slot in recording.detached
+
+
+def number_in(saver: State, slot: int) -> int:
+    """The number of a saved value: PyTorch keeps that of a node's own results only."""
+    return slot - saver.slot if saver.slot <= slot < saver.n_slots else 0
 
 
 class SavedValues(Present):
@@ -219,7 +225,7 @@ class SavedValues(Present):
         for slot in slots:
             result = event.slot <= slot < event.n_slots
             count, hidden = self.writes_since(recording, slot, result)
-            if recording.apart and self.is_apart(recording, slot):
+            if recording.apart and self.is_apart(recording, event, slot):
                 # Its own version is as it was: it is used as it is by now.
                 hidden, count = hidden or count > 0, 0
             if count > 0:
@@ -402,7 +408,7 @@ class SavedValues(Present):
             self.capture = None  # the path does not tell where it is
         return tensor
 
-    def is_apart(self, recording: Recording, slot: int) -> bool:
+    def is_apart(self, recording: Recording, saver: State, slot: int) -> bool:
         """Whether a value came by `.data`; raises if its own version went on."""
         at, viewed, detached = slot, False, False
         while (known := recording.apart.get(at)) is None:
@@ -422,10 +428,12 @@ class SavedValues(Present):
             source = self.event((recording, slot))
             tensor = None if detached else tensor
             name = None
-            if tensor is not None and tensor.grad_fn is not None:
+            if saver.slot <= slot < saver.n_slots:
+                name = self.name_now(recording, saver, slot)
+            elif tensor is not None and tensor.grad_fn is not None:
                 name = "AsStridedBackward0" if viewed else tensor.grad_fn.name()
-            meta = source.metas[slot - source.slot]
-            raise RuntimeError(modified_text(meta, name, 0, now, version))
+            meta, number = source.metas[slot - source.slot], number_in(saver, slot)
+            raise RuntimeError(modified_text(meta, name, number, now, version))
         return True
 
     def check_forward(
@@ -472,8 +480,7 @@ class SavedValues(Present):
         meta = source.metas[slot - source.slot]
         name = self.name_now(recording, event, slot)
         version = count + self.version_at(recording, slot)
-        # PyTorch keeps the number of what a node saves of its own results only.
-        number = slot - source.slot if event.slot <= slot < event.n_slots else 0
+        number = number_in(event, slot)
         raise RuntimeError(modified_text(meta, name, number, version, version - count))
 
     def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
@@ -481,7 +488,7 @@ class SavedValues(Present):
         source = self.event((recording, slot))
         if event.slot <= slot < event.n_slots:
             piece = recording.pieces.get(slot)
-            view = None if piece is None else piece()
+            view = None if piece is None else piece[0]()
             # Where the view was used since, PyTorch made it another node.
             if view is not None and view._slot < 0:
                 if view._path[-1][0].view.strided:

@@ -260,8 +260,9 @@ class Recording:
         self.hists: dict[int, tuple[Recording, int]] = {}
         # Forward mode: slot -> {level: tangent of that value}.
         self.duals: dict[int, dict[int, Any]] = {}
-        # Slot of what was written through a view -> weak reference to the view.
-        self.pieces: dict[int, Any] = {}
+        # Slot of what was written through a view -> (weak reference to the view, its
+        # path).
+        self.pieces: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         # (tensor, its array before) where the host replaced one: counters.
         self.counted: list[tuple[Any, Any]] = []
 

@@ -152,7 +152,7 @@ class Writing(Viewing):
             steps = steps_from(base, tensor)
             if steps:
                 self.slot_of(base)
-                self.recording.pieces[new._slot] = weakref.ref(tensor)
+                self.recording.pieces[new._slot] = weakref.ref(tensor), tensor._path
                 written = whole = self.write_back(base, steps, new)
             if left:
                 raw = self._raw_tensor(storage)
@@ -163,6 +163,8 @@ class Writing(Viewing):
                 whole = self.write_back(raw, base._path, written)
             self._store(storage, tensor, whole)
             self._rebase(base, tensor, written)
+            if steps and (cell := base._own_version) is not None:
+                self.recording.apart[new._slot] = weakref.ref(tensor), cell, cell[0]
             if left:
                 self.keep_history(base)
                 base._slot = -1

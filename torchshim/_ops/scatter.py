@@ -96,6 +96,13 @@ def gather(input: Array, dim: int, index: Array, *, sparse_grad: bool = False) -
     return found.astype(input.dtype)
 
 
+def _check_dims(number: int, other: Array, what: str) -> None:
+    if number != max(other.ndim, 1):
+        raise RuntimeError(
+            f"Index tensor must have the same number of dimensions as {what} tensor"
+        )
+
+
 def _check_scatter(
     input: Array, dim: int, index: Array, src: Any, name: str = "scatter()"
 ) -> int:
@@ -107,16 +114,16 @@ def _check_scatter(
         raise RuntimeError(f"{name}: Expected self.dtype to be equal to src.dtype")
     if index.size == 0:
         return dim
-    for other, what in ((input, "self"), (src if is_tensor else input, "src")):
-        if max(index.ndim, 1) != max(other.ndim, 1):
-            raise RuntimeError(
-                f"Index tensor must have the same number of dimensions as {what} tensor"
-            )
     rows = _line(index).shape
+    _check_dims(len(rows), input, "self")
     small = all(d == dim or n <= _line(input).shape[d] for d, n in enumerate(rows))
     if is_tensor:
-        fits = all(n <= _line(src).shape[d] for d, n in enumerate(rows))
-        if not (small and fits):
+        given = _line(src).shape
+        fits = small and all(n <= m for n, m in zip(rows, given, strict=False))
+        if fits and 0 < src.ndim < len(rows):  # PyTorch asks for the next length
+            wrap_dim(src.ndim, src.ndim)
+        _check_dims(len(rows), src, "src")
+        if not fits:
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self "
                 f"{list(input.shape)} apart from dimension {dim} and to be no larger "

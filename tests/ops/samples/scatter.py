@@ -37,6 +37,10 @@ def scatter_add() -> Iterator[Sample]:
     yield sample(floats(3), 0, I([0]), doubles(1)).raises()
     yield sample(floats(3, 4), 0, I([[0] * 4] * 4), floats(3, 4)).raises()
     yield sample(floats(3, 4), 0, I([0]), floats(3, 4)).raises()
+    yield sample(floats(1, 2), 0, I([[0, 0]]), floats(2)).raises()
+    yield sample(floats(1, 2), 0, I([[0, 0]]), floats(1)).raises()
+    yield sample(floats(1, 2), 0, I([[0, 0]]), floats()).raises()
+    yield sample(floats(1, 2), 0, I([[0, 0]]), floats(1, 1, 2)).raises()
 
 
 @samples("scatter_reduce")
