@@ -128,12 +128,12 @@ _EXPECTED = {
 }
 
 
-def check_bool(function: str, name: str, value: Any) -> None:
-    """Raises for what PyTorch's parser does not take for a function's first bool."""
+def check_bool(function: str, name: str, value: Any, position: int = 1) -> None:
+    """Raises for what PyTorch's parser does not take for a bool."""
     if value.__class__ is not bool:
         raise TypeError(
-            f"{function}(): argument '{name}' (position 1) must be bool, not "
-            f"{type_name(value)}"
+            f"{function}(): argument '{name}' (position {position}) must be bool, not "
+            f"{dtypes.type_name(type(value))}"
         )
 
 
@@ -212,11 +212,21 @@ def _plain(value: Any) -> Any:
     return next(kind for kind in _NUMBERS if isinstance(value, kind))(value)
 
 
+# What PyTorch says of a bool in a tensor, where an integer is wanted.
+NO_BOOL = (
+    "Expected scalar.isIntegral( false) to be true, but got false.  (Could this error "
+    "message be improved?  If so, please report an enhancement request to PyTorch.)"
+)
+
+
 def size_element(op: Op, position: int, param: Param, sizes: Any, at: int) -> int:
     """An element of a variadic shape as an integer; raises PyTorch's error."""
     value = sizes[at]
+    of_bools = isinstance(value, TensorBase) and value._tmeta.dtype is dtypes.bool_
+    if of_bools and param.name not in ("dim", "dims"):
+        raise RuntimeError(NO_BOOL)
     if hasattr(value, "__index__"):
-        return value.__index__()
+        return value.__index__()  # type: ignore[attr-defined]
     start = f"{op.parsed}(): argument '{param.name}' "
     if len(sizes) == 1:
         raise TypeError(

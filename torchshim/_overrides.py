@@ -36,7 +36,7 @@ from torchshim._function_modes import (
     skips,
     state,
 )
-from torchshim._refusal import METHODS_IN_PYTHON, own_form, refuse
+from torchshim._refusal import METHODS_IN_PYTHON, own_form, refuse, vet
 
 _METHODS_IN_PYTHON = {("torch.Tensor", name) for name in METHODS_IN_PYTHON}
 
@@ -274,6 +274,10 @@ def overridable(
         seen.__overrides__ = namespace  # type: ignore[attr-defined]
         return seen
 
+    space = namespace.removeprefix("torch.")
+    if not python and _takes_bools(function):
+        function = _vetted(function, lambda: (space, wrapped.__name__))
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -289,7 +293,6 @@ def overridable(
                 with disabled(ALL_DISABLED):  # it is skipped, with what it calls
                     return function(*args, **kwargs)
         except Exception as error:
-            space = namespace.removeprefix("torch.")
             raise_lack(error)
             refuse(space, wrapped.__name__, args, kwargs)
             given = own_form(function, space, wrapped.__name__, args, kwargs)
@@ -302,6 +305,37 @@ def overridable(
 
     wrapped.__overrides__ = namespace  # type: ignore[attr-defined]
     return wrapped
+
+
+# Of one function, how many kinds of calls are remembered.
+_MOST_MET = 128
+
+
+def _takes_bools(function: Callable[..., Any]) -> bool:
+    return any("bool" in str(kind) for kind in function.__annotations__.values())
+
+
+def _vetted(
+    function: Callable[..., Any], called: Callable[[], tuple[str, str]]
+) -> Callable[..., Any]:
+    """A function that arguments of wrong classes do not reach, a number for a bool.
+
+    `called`: its namespace and name there.
+    """
+    met: set[tuple[Any, ...]] = set()
+
+    @functools.wraps(function)
+    def vetted(*args: Any, **kwargs: Any) -> Any:
+        key: tuple[Any, ...] = tuple(map(type, args))
+        if kwargs:
+            key = (*key, *kwargs, *map(type, kwargs.values()))
+        if key not in met:
+            vet(*called(), args, kwargs)
+            if len(met) < _MOST_MET:
+                met.add(key)
+        return function(*args, **kwargs)
+
+    return vetted
 
 
 def handle_form(func: Any, function: Any, args: Any, kwargs: Any) -> Any:

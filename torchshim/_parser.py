@@ -102,6 +102,10 @@ class Parameter:
 
         `numbers`: for this function, they may stand for tensors.
         """
+        if value is SOME_SEQUENCE:
+            return "List" in self.kind or "Array" in self.kind or "Py" in self.kind
+        if value is SOME_TENSOR:
+            return self.kind not in _NO_TENSORS
         if self.kind == "Tensor":
             return _is_tensor(value) or (numbers and _is_scalar(value))
         check = _CHECKS.get(self.kind)
@@ -111,6 +115,15 @@ class Parameter:
             return _is_list(value, _is_index) or (self.length > 0 and _is_index(value))
         return True
 
+
+#: What stands for any sequence, and for a tensor, which may be a number.
+SOME_SEQUENCE, SOME_TENSOR = object(), object()
+_NO_TENSORS = frozenset(
+    (
+        *("bool", "ScalarType", "Layout", "MemoryFormat", "Device", "Generator"),
+        *("Storage", "c10::string_view", "std::string_view", "std::string"),
+    )
+)
 
 _DEFAULTS = {
     "c10::MemoryFormat::Contiguous": "torch.contiguous_format",
@@ -210,6 +223,9 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 # Signatures ---------------------------------------------------------------------------
 
 
+_TOO_LARGE = "Overflow when unpacking long long"
+
+
 class Signature:
     """One of the forms in which a function may be called."""
 
@@ -294,6 +310,27 @@ class Signature:
                         f'object at pos {at + 1} with error "type must be '
                         f'{param.type_name},but got {_kind(item)}"'
                     )
+        return None
+
+    def overflow(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Exception | None:
+        """What is said of an integer that is too large, in a call that is accepted."""
+        for i, param in enumerate(self.params):
+            value = args[i] if i < len(args) else kwargs.get(param.name)
+            if param.kind in ("int64_t", "SymInt") and _is_large(value):
+                return ValueError(_TOO_LARGE)
+            if param.kind not in ("IntArrayRef", "SymIntArrayRef"):
+                continue
+            if i == 0 and self.positional == 1 and len(args) > 1:
+                value = args
+            sizes = value if isinstance(value, (tuple, list)) else (value,)
+            at = next((at for at, each in enumerate(sizes, 1) if _is_large(each)), 0)
+            if at:
+                return TypeError(
+                    f"{self.name}(): argument '{param.name}' failed to unpack the "
+                    f'object at pos {at} with error "{_TOO_LARGE}"'
+                )
         return None
 
     def _too_many(self, count: int) -> str:
@@ -515,6 +552,20 @@ def refusal(
     if len(plausible) == 1:
         return plausible[0].refusal(args, kwargs)
     return combination(found[0].name, [str(e) for e in shown], args, kwargs)
+
+
+def overflow(
+    space: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Exception | None:
+    """What PyTorch says of an integer beyond 64 bits, in a call of the right kinds."""
+    for each in signatures(space, name):
+        if each.refusal(args, kwargs) is None:
+            return each.overflow(args, kwargs)
+    return None
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def spaces() -> Iterator[str]:

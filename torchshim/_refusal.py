@@ -46,6 +46,27 @@ def refuse(
     reason = _parser.refusal(space, name, args, kwargs)
     if reason is not None:
         raise TypeError(reason) from None
+    overflow = _parser.overflow(space, name, args, kwargs)
+    if overflow is not None:
+        raise overflow from None
+
+
+def vet(space: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """As `refuse`, where the classes of the arguments alone are wrong.
+
+    What is in sequences, and whether a tensor is a number, does not count: so calls
+    with arguments of the same classes need not be looked at again.
+    """
+    values = [_any_of(value) for value in args[space == "Tensor" :]]
+    named = {key: _any_of(value) for key, value in kwargs.items()}
+    if _parser.refusal(space, name, values, named) is not None:
+        refuse(space, name, args, kwargs)
+
+
+def _any_of(value: Any) -> Any:
+    if isinstance(value, TensorBase):
+        return _parser.SOME_TENSOR
+    return _parser.SOME_SEQUENCE if isinstance(value, (tuple, list)) else value
 
 
 def own_form(

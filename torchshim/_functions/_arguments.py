@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._arguments import NO_BOOL
 from torchshim._core import dtypes
 from torchshim._core.device import (
     as_device,
@@ -85,6 +86,10 @@ def as_index(value: Any, *, single: bool = False) -> int | None:
         meta = value._tmeta
         many = meta.shape.numel() != 1 if single else meta.shape
         if many or meta.dtype.category > dtypes.INTEGER:
+            return None
+        if meta.dtype is dtypes.bool_:
+            if single:
+                raise RuntimeError(NO_BOOL)
             return None
         return value.__index__()  # type: ignore[attr-defined]
     if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):

@@ -24,6 +24,7 @@ from torchshim._functions._arguments import (
     number_of,
     warn,
     warn_once,
+    wrong,
 )
 from torchshim._functions._values import cast_host, fitting, values_of
 from torchshim._functions.creation import place
@@ -366,6 +367,9 @@ def asarray(
     >>> torch.asarray([1, 2], dtype=torch.float32)
     tensor([1., 2.])
     """
+    for name, value in (("copy", copy), ("requires_grad", requires_grad)):
+        if not (value is None or value.__class__ is bool):
+            raise TypeError(wrong("asarray", name, 0, "bool", value))
     dtype = dtype_of("asarray", dtype)
     where = None if device is None else device_of("asarray", device)
     made = _sharing_any(obj, dtype, copy)

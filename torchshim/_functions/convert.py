@@ -451,6 +451,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """
     if not isinstance(other, TensorBase) and not is_number(other):
         raise TypeError(wrong("copy_", "other", 1, "Tensor", other))
+    if isinstance(other, int) and 2**63 <= other < 2**64:
+        if self._tmeta.dtype.category > dtypes.INTEGER:
+            other = float(other)  # no int64 holds it
     if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
         note_lost_part(other._tmeta.dtype, self._tmeta.dtype)
     if isinstance(other, TensorBase) and _fresh(self):

@@ -393,6 +393,9 @@ def _make_subclass(
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
+    if require_grad.__class__ is not bool:
+        text = wrong("_make_subclass", "require_grad", 3, "bool", require_grad)
+        raise TypeError(text)
     for name, value in options.items():
         if value:
             raise NotImplementedError(f"_make_subclass(): {name} is not supported")

@@ -336,6 +336,7 @@ def rrelu(
     tensor([-0.7350, -0.6039,  2.0000])
     """
     try:
+        only_bools(training)
         return _rrelu(input, lower, upper, training, None, inplace)
     except (AttributeError, TypeError):
         refuse("nn", "rrelu", (input, lower, upper, training), {})

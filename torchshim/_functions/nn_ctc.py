@@ -15,6 +15,7 @@ from torchshim._functions.creation import zeros_like
 from torchshim._functions.joining import known, known_value
 from torchshim._functions.nn_loss import chosen_reduction, numbered
 from torchshim._ops.ctc import length_checks
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 
@@ -99,6 +100,9 @@ def ctc_loss(
     1.3333
     """
     reduction = chosen_reduction(None, None, reduction)
+    if zero_infinity.__class__ is not bool:
+        given = log_probs, targets, input_lengths, target_lengths
+        refuse("torch", "ctc_loss", (*given, blank, 1, zero_infinity), {})
     return _loss(
         log_probs,
         targets,

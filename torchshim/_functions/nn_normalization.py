@@ -260,7 +260,8 @@ def instance_norm(
     """
     if use_input_stats:
         _verify_spatial_size(input.size())
-    if not (isinstance(momentum, float | int) and isinstance(eps, float | int)):
+    numbers = isinstance(momentum, float | int) and isinstance(eps, float | int)
+    if not numbers or use_input_stats.__class__ is not bool:
         held = (weight, bias, running_mean, running_var)
         more = use_input_stats, momentum, eps, True
         refuse("torch", "instance_norm", (input, *held, *more), {})

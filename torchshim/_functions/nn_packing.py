@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._arguments import check_bool
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import number_of, tensor_argument
 from torchshim._functions.creation import placed
@@ -140,6 +141,7 @@ def pad_sequence(
             f"{type(sequences)}"
         )
     given: Sequence[Any] = tuple(sequences)
+    check_bool("pad_sequence", "batch_first", batch_first, 2)
     if not given:
         raise RuntimeError("received an empty list of sequences")
     for i, each in enumerate(given):

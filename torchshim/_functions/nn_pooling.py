@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import wrong
 from torchshim._functions._family import described
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
@@ -51,6 +52,8 @@ def _max_pool(n: int) -> Any:
                 input, kernel_size, stride, padding, dilation, ceil_mode
             )
         try:
+            if isinstance(kernel_size, bool):
+                raise TypeError("a size is wanted")
             return plain(input, kernel_size, stride, padding, dilation, ceil_mode)
         except (TypeError, RuntimeError):
             given = (input, kernel_size, stride or (), padding, dilation, ceil_mode)
@@ -74,6 +77,8 @@ def _max_pool(n: int) -> Any:
         (tensor([[[4.]]]), tensor([[[2]]]))
         """
         try:
+            if isinstance(kernel_size, bool):
+                raise TypeError("a size is wanted")
             return both(input, kernel_size, stride, padding, dilation, ceil_mode)
         except (TypeError, RuntimeError):
             given = (input, kernel_size, stride or (), padding, dilation, ceil_mode)
@@ -115,13 +120,16 @@ public(max_pool1d_with_indices)
 
 def _sizes(pool: str, input: Tensor, output_size: Sizes) -> Any:
     """The sizes asked for; one for each dimension needs a batch or channels before."""
+    if isinstance(output_size, bool):
+        raise TypeError(wrong(pool, "output_size", 2, "tuple of ints", output_size))
     if isinstance(output_size, int):
         return output_size
     if len(input._tmeta.shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     sizes = tuple(output_size)
     for i, size in enumerate(sizes):
-        if not (size is None or hasattr(size, "__index__")):
+        no_int = isinstance(size, bool) and not i
+        if no_int or not (size is None or hasattr(size, "__index__")):
             raise TypeError(
                 f"{pool}(): argument 'output_size' (position 2) must be tuple of ints, "
                 f"but found element of type {type(size).__name__} at pos {i}"
@@ -192,7 +200,7 @@ def _adaptive_max(n: int) -> Any:
         if n > 1:
             return op(input, _sizes(name, input, output_size))
         try:
-            if output_size == (None,):
+            if output_size == (None,) or isinstance(output_size, bool):
                 raise TypeError("a number of windows is wanted")
             return op(input, _static(output_size))
         except (TypeError, RuntimeError):

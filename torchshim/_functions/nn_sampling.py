@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._derived import fns, public
 from torchshim._errors import warn
+from torchshim._functions._arguments import wrong
 from torchshim._functions._family import described
 from torchshim._functions.random import rand
 from torchshim._refusal import refuse
@@ -17,7 +18,7 @@ GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 def _corners(align_corners: bool | None) -> bool:
     if align_corners is not None:
-        return bool(align_corners)
+        return align_corners
     warn(
         "Default grid_sample and affine_grid behavior has changed to "
         "align_corners=False since 1.3.0. Please specify align_corners=True if the old "
@@ -56,13 +57,14 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
             f"'border', or 'reflection', but got: '{padding_mode}'"
         )
-    return fns.grid_sampler(
-        input,
-        grid,
+    corners = _corners(align_corners)
+    modes = (
         GRID_SAMPLE_INTERPOLATION_MODES[mode],
         GRID_SAMPLE_PADDING_MODES[padding_mode],
-        _corners(align_corners),
     )
+    if corners.__class__ is not bool:
+        refuse("torch", "grid_sampler", (input, grid, *modes, corners), {})
+    return fns.grid_sampler(input, grid, *modes, corners)
 
 
 def _grid_sampler(n: int) -> None:
@@ -177,6 +179,8 @@ def _fractional(n: int) -> Any:
         """
         if output_size is None:
             output_size = _fraction(name, input, n, output_ratio)
+        if isinstance(output_size, bool):
+            raise TypeError(wrong(name, "output_size", 3, "tuple of ints", output_size))
         if _random_samples is None:
             batch = 1 if input.dim() == n + 1 else input.size(0)
             _random_samples = rand(

@@ -19,6 +19,7 @@ from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import untracked
 from torchshim._core.storage import BITS, TensorBase, bits_of, placement
+from torchshim._functions._arguments import check_size
 from torchshim._functions.resizing import alias_of, set_bits
 from torchshim._functions.storage import (
     UntypedStorage,
@@ -223,7 +224,9 @@ def _rebuild_meta_tensor_no_storage(
     requires_grad: bool,
 ) -> Tensor:
     """A tensor on the device "meta"."""
-    array = NoData(_integers(size), dtypes.array_dtype(dtype))
+    size = _integers(size)
+    check_size("empty_strided", size)
+    array = NoData(size, dtypes.array_dtype(dtype))
     return from_array(
         array, requires_grad, device=device("meta"), strides=_integers(stride)
     )

@@ -296,6 +296,9 @@ class UntypedStorage:
 
     def resize_(self, size: int) -> Any:
         """Takes another number of bytes; fewer only before tensors show them."""
+        if isinstance(size, bool) or not hasattr(size, "__index__"):
+            what = dtypes.type_name(type(size))
+            raise RuntimeError(f"resize_ expects an int, but got {what}")
         have = self.nbytes()
         if size == have:
             return self

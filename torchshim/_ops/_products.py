@@ -418,3 +418,15 @@ def check_linear(input: Any, weight: Any, bias: Any = None) -> None:
                 f"output with shape {list(shape)} doesn't match the broadcast shape "
                 f"{list(both)}"
             )
+
+
+def check_bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> None:
+    given = {"input1": input1, "input2": input2, "weight": weight}
+    if bias is not None:
+        given["bias"] = bias
+    kinds = {name: kind(each) for name, each in given.items()}
+    if len(set(kinds.values())) > 1:
+        told = ", ".join(f"{name}: {each.cpp_name}" for name, each in kinds.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {told}")
+    if kinds["weight"] is bool_:
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")

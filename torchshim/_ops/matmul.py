@@ -433,6 +433,7 @@ def _bilinear_node(input1: Any, input2: Any, weight: Any, bias: Any = None) -> s
     namespaces=("torch", "nn.functional"),
     method=False,
     out=False,
+    typecheck=_products.check_bilinear,
 )
 def bilinear(
     input1: Array, input2: Array, weight: Array, bias: Array | None = None

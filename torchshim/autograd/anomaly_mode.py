@@ -64,6 +64,7 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     >>> set_anomaly_enabled(False)
     """
     check_bool("set_anomaly_enabled", "enabled", enabled)
+    check_bool("set_anomaly_enabled", "check_nan", check_nan, 2)
     _State.enabled, _State.check_nan = enabled, check_nan
     shows_forward[0] = enabled
     watcher[:] = [_watch] if enabled else []

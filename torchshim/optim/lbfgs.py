@@ -142,6 +142,8 @@ class LBFGS(Optimizer):
 
     def step(self, closure: Callable[[], Any]) -> Any:
         """Up to `max_iter` iterations; gives the first loss. Follows PyTorch's."""
+        groups = len(self.param_groups)
+        assert groups == 1, f"Expected exactly one param_group, but got {groups}"
 
         def evaluate() -> Any:
             with grad_mode(True):

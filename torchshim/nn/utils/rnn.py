@@ -7,6 +7,7 @@ from collections.abc import Iterable as Iterable
 from typing import Any, NamedTuple, Self, TypeVar
 
 import torchshim
+from torchshim._arguments import check_bool
 from torchshim._functions.creation import placed
 from torchshim._functions.nn_packing import (
     invert_permutation,
@@ -190,6 +191,7 @@ def pack_padded_sequence(
         lengths, sorting = sorted_lengths(lengths)
         order = placed(sorting, input.device)
         input = torchshim.index_select(input, 0 if batch_first else 1, order)
+    check_bool("_pack_padded_sequence", "batch_first", batch_first, 3)
     data, sizes = torchshim._pack_padded_sequence(input, lengths, batch_first)
     return PackedSequence(data, sizes, order)
 
@@ -220,6 +222,7 @@ def pad_packed_sequence(
                 f"sequence length being {length}"
             )
         length = total_length
+    check_bool("_pad_packed_sequence", "batch_first", batch_first, 3)
     padded, lengths = torchshim._pad_packed_sequence(
         sequence.data, sequence.batch_sizes, batch_first, padding_value, length
     )
