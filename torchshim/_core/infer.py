@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.batching import results_of, seen_by, wrong_product
@@ -114,6 +114,8 @@ class Inference:
             )
         if not any(m.requires_grad for m in results):
             wrt = ()
+        elif op is not None and op.real_gradients and not call.write:
+            _check_real(op.real_gradients, call, metas, results)
         return tuple(results), wrt, False
 
     def _tracked(self, call: Any, metas: Sequence[Meta]) -> tuple[tuple[int, ...], int]:
@@ -386,3 +388,18 @@ def _check_result(op: Op, metas: Sequence[Meta], result: Any) -> None:
     if op.layout == "preserve" and len(metas) > 1:
         check_kept(metas[0], broadcast_shape([tuple(m.shape) for m in metas]))
     check_result(result, given)
+
+
+def _check_real(
+    name: str | Callable[..., str],
+    call: Any,
+    metas: Sequence[Meta],
+    results: Sequence[Meta],
+) -> None:
+    if any(m.requires_grad and m.dtype.is_complex for m in results):
+        if not isinstance(name, str):
+            name = name(*call.arguments(metas, call.placeholders()))
+        raise RuntimeError(
+            f"{name} does not support automatic differentiation for outputs with "
+            "complex dtype."
+        )

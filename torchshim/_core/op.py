@@ -148,6 +148,7 @@ class Op:
     passes: Sequence[str] | Callable[..., Sequence[str]]
     mutates: tuple[str, ...]
     curved: bool | Mapping[str, Sequence[str]]
+    real_gradients: str | Callable[..., str] | None
     typecheck: Callable[..., Any] | None
     warns: Callable[..., str | None] | None
     level: str | None
@@ -280,6 +281,7 @@ def op(
     passes: Sequence[str] | Callable[..., Sequence[str]] = (),
     mutates: Sequence[str] = (),
     curved: bool | Mapping[str, Sequence[str]] = True,
+    real_gradients: str | Callable[..., str] | None = None,
     typecheck: Callable[..., Any] | None = None,
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
@@ -345,6 +347,8 @@ def op(
     - `convolves`: whether it is a convolution, see `_core.convolutions`.
     - `one_node`: whether PyTorch has a node for its gradient as well, so that each part
       of it, a bias's too, has the history of all that the node holds.
+    - `real_gradients`: the name by which PyTorch refuses complex results that require
+      grad, but in place; or a function of the arguments that gives it.
     - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
       operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
       warning at the call, if there is one; such calls always take the slow path.
@@ -440,6 +444,7 @@ def op(
             passes=passes,
             mutates=tuple(mutates),
             curved=curved,
+            real_gradients=real_gradients,
             typecheck=typecheck,
             warns=warns,
             shape=shape,
@@ -554,6 +559,7 @@ def _make_write_op(view: Op) -> Op:
         results="tensor",
         checks=None,
         gradient_checks=None,
+        real_gradients=None,
         typecheck=None,
         inplace_check=None,
         inplace_gradient_check=None,

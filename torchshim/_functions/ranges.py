@@ -268,8 +268,9 @@ def linspace(
             f"cast to passed dtype {chosen.scalar_name}"
         )
     device = device_of("linspace", device)
-    if count:
+    if count > 1:
         _check_kernel("linspace_cpu", chosen, (dtypes.BOOL,))
+    if count:
         for number in (start, end):
             element(number, chosen.np)
     check_gradient(chosen, requires_grad)
@@ -308,8 +309,9 @@ def logspace(
     check_options("logspace", layout, pin_memory, requires_grad)
     chosen = out_dtype("logspace", out, dtype, _default_dtype(start, end))
     device = device_of("logspace", device)
-    if count:
+    if count > 1:
         _check_kernel("logspace_cpu", chosen, (dtypes.BOOL,))
+    if count:
         for number in (start, end):
             element(number, chosen.np)
     check_gradient(chosen, requires_grad)
@@ -395,11 +397,10 @@ def _triangle(
     check_options(function, layout, pin_memory, False)
     chosen = out_dtype(function, None, dtype, dtypes.int64)
     device = device_of(function, device)
-    if chosen not in (dtypes.int64, dtypes.int32, dtypes.int16, dtypes.int8):
-        if chosen is not dtypes.uint8:
-            raise NotImplementedError(
-                f"\"{function}\" not implemented for '{chosen.scalar_name}'"
-            )
+    if chosen not in (dtypes.int64, dtypes.int32):
+        raise NotImplementedError(
+            f"\"{function}\" not implemented for '{chosen.scalar_name}'"
+        )
     if at_once(device):
         array = ops.triangle(*counts, upper=upper, np_dtype=chosen.np)
         return placed(array, device)

@@ -220,7 +220,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     shape = input._tmeta.shape
     _replacing(src, (*shape[:at], *shape[at + 1 :]), input)
     plan = (KEEP,) * at + (PICK,)
-    return fns.piece_scatter(input, src, (index,), plan, "SelectScatterBackward0")
+    return fns.piece_scatter(input, src, (index,), plan, "select_scatter")
 
 
 @public(method=True)
@@ -248,7 +248,7 @@ def slice_scatter(
     shape = input._tmeta.shape
     _replacing(src, (*shape[:at], length, *shape[at + 1 :]), input)
     plan = (KEEP,) * at + ((length, step),)
-    made = fns.piece_scatter(input, src, (first,), plan, "SliceScatterBackward0")
+    made = fns.piece_scatter(input, src, (first,), plan, "slice_scatter")
     return _taken("slice_scatter", made, out)
 
 

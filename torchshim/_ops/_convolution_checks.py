@@ -31,7 +31,12 @@ def _by_onednn(input: Array, weight: Array, groups: int) -> bool:
 
 
 def check_types(
-    input: Array, weight: Array, bias: Array | None, groups: int, transposed: bool
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    groups: int,
+    transposed: bool,
+    dilation: Ints = (),
 ) -> None:
     """Raises where dtypes differ, or PyTorch has no kernel for them."""
     a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
@@ -45,9 +50,11 @@ def check_types(
             f"Input type ({a.cpp_name}) and bias type ({c.cpp_name}) should be the same"
         )
     flat = input.ndim < 5
+    no_integers = BOOL if input.dtype == jnp.int64 else BOOL + INT
     if transposed:
-        kernel = f"slow_conv_transpose{2 if flat else 3}d_out_cpu"
-        refuse(kernel, input, BOOL if input.dtype == jnp.int64 else BOOL + INT)
+        refuse(f"slow_conv_transpose{2 if flat else 3}d_out_cpu", input, no_integers)
+    elif max(dilation, default=1) > 1:
+        refuse("slow_conv_dilated<>", input, no_integers)
     else:
         refuse("slow_conv2d_cpu" if flat else "compute_columns3d", input, BOOL)
     if a is b:

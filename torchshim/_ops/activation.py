@@ -175,7 +175,7 @@ def gelu(input: Array, *, approximate: str = "none") -> Array:
     return input * 0.5 * (1 + jax.lax.erf(input * _SQRT_HALF))
 
 
-@_private("SiluBackward0", inplace=True)
+@_private("SiluBackward0", inplace=True, real_gradients="silu")
 def silu(input: Array) -> Array:
     """Each element times its sigmoid."""
     if not jnp.iscomplexobj(input):

@@ -304,6 +304,7 @@ def max_pool2d_with_indices_backward(
     method=False,
     layout="preserve",
     out=False,
+    real_gradients="native_dropout",
 )
 def native_dropout_kept(input: Array, mask: Array, scale: Scalar) -> Array:
     """What the mask of `native_dropout` keeps, larger for it."""
@@ -318,6 +319,7 @@ def native_dropout_kept(input: Array, mask: Array, scale: Scalar) -> Array:
     method=False,
     layout="preserve",
     out=False,
+    real_gradients="native_dropout_backward",
 )
 def native_dropout_backward(grad_output: Array, mask: Array, scale: Scalar) -> Array:
     """The gradient of `native_dropout`."""

@@ -263,6 +263,7 @@ def _normal_node(mean: Any, std: Any, values: Any) -> str:
     grad_fn=_normal_node,
     saves=(),
     differentiable=("mean", "std"),
+    real_gradients="normal",
 )
 def draw_normal_of(mean: Operand, std: Operand, values: Array) -> Array:
     """Normal numbers drawn on the host; their parameters get no gradient."""

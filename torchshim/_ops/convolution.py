@@ -209,7 +209,7 @@ def _forward(
         pads = [(p, p) for p in around]
     none = (0,) * k
     check(x, weight, bias, steps, around, spans, groups, False, none)
-    check_types(x, weight, bias, groups, False)
+    check_types(x, weight, bias, groups, False, spans)
     if not x.shape[1]:
         # PyTorch gives of no channels none, whatever the weight would.
         sizes = [

@@ -110,6 +110,8 @@ def _plus(a: Any, b: Any, count: Any) -> Any:
 
 def spaced(xp: Any, start: Any, end: Any, steps: int, np_dtype: Any) -> Any:
     """`steps` numbers from `start` to `end`, each half counted from its own end."""
+    if steps == 0:
+        return xp.zeros(0, np_dtype)
     if steps == 1:
         return xp.asarray(start).astype(np_dtype).reshape(1)
     i = np.arange(steps)

@@ -98,6 +98,7 @@ def _sparse_rows(
     checks=_row_checks,
     shape=_shapes.rows,
     sparse_grad=_sparse_rows,
+    real_gradients="embedding",
 )
 def embedding(
     weight: Array,

@@ -506,6 +506,7 @@ def _geqrf(A: Array) -> tuple[Array, Array]:
         castable_text("torch.geqrf", "tau"),
     ),
     layout=columns,
+    real_gradients="geqrf",
 )
 def geqrf(input: Array) -> tuple[Array, Array]:
     """The reflections whose product is Q, with R above them."""

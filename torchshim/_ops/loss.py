@@ -122,7 +122,13 @@ def huber_loss(
 
 
 # PyTorch computes it in a tensor like the input, whatever the target's dtype.
-@_pointwise("SoftMarginLossBackward0", _pair, first_layout, operands=("input",))
+@_pointwise(
+    "SoftMarginLossBackward0",
+    _pair,
+    first_layout,
+    operands=("input",),
+    real_gradients="soft_margin_loss",
+)
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
     if input.dtype == jnp.bool_:

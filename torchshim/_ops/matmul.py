@@ -434,6 +434,7 @@ def _bilinear_node(input1: Any, input2: Any, weight: Any, bias: Any = None) -> s
     method=False,
     out=False,
     typecheck=_products.check_bilinear,
+    real_gradients="_trilinear",
 )
 def bilinear(
     input1: Array, input2: Array, weight: Array, bias: Array | None = None

@@ -91,16 +91,19 @@ def _check(
         _check_1d(input, kernel[0], stride[0], padding[0], dilation[0])
     elif max(map(abs, (*kernel, *stride, *padding, *dilation))) > _INT_MAX:
         raise RuntimeError("value cannot be converted to type int without overflow")
-    _check_windows(n, kernel, stride, dilation)
-    _check_input(pool, input, n)
+    _check_dimensions(pool, input, n)
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
     for k, p, d in zip(kernel, padding, dilation, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if 2 * p > d * (k - 1) + 1:
+        if p > int((d * (k - 1) + 1) / 2):  # rounded to zero
             raise RuntimeError(
                 "pad should be at most half of effective kernel size, but got "
                 f"pad={p}, kernel_size={k} and dilation={d}"
             )
+    _check_windows(n, kernel, stride, dilation)
+    _check_elements(pool, input, n)
     size = input.shape[-n:]
     if pool == "avg_pool3d" and any(s < k for s, k in zip(size, kernel, strict=True)):
         raise RuntimeError(
@@ -130,8 +133,6 @@ def _named(names: Sequence[str], values: Ints) -> str:
 
 
 def _check_windows(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
-    if min(stride) == 0:
-        raise RuntimeError("stride should not be zero")
     checked = (
         ("kernel size", "k", kernel),
         ("stride", "d", stride),
@@ -146,8 +147,7 @@ def _check_windows(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
             raise RuntimeError(f"{name} should be greater than zero, but got {inner}")
 
 
-def _check_input(pool: str, input: Array, n: int) -> None:
-    """Raises what PyTorch says of the number of dimensions, and of empty ones."""
+def _check_dimensions(pool: str, input: Array, n: int) -> None:
     if input.ndim not in (n + 1, n + 2):
         if pool.startswith("avg_pool1d") or n == 1:
             raise RuntimeError(
@@ -160,14 +160,15 @@ def _check_input(pool: str, input: Array, n: int) -> None:
                 f"{input.ndim - 1}], but got -3)"
             )
         if pool == "avg_pool2d":
-            raise RuntimeError(
-                "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size "
-                f"for input, but got:{list(input.shape)}"
-            )
+            return  # told with the empty ones
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
         )
-    if all(input.shape[input.ndim - n - 1 :]):
+
+
+def _check_elements(pool: str, input: Array, n: int) -> None:
+    """Refuses empty dimensions other than the batch."""
+    if input.ndim < n + 3 and all(input.shape[input.ndim - n - 1 :]):
         return
     if n == 3:
         template = "max_pool3d_with_indices_out_cpu_template"

@@ -28,7 +28,6 @@ from torchshim._ops._common import (
     kind,
     quotient,
     refuse,
-    wants_grad,
     without_derivative,
 )
 
@@ -333,20 +332,12 @@ def frac(input: Array) -> Array:
 # Special values -----------------------------------------------------------------------
 
 
-def _check_nan_to_num(input: Any, *_: Any) -> None:
-    if category(input) == dtypes.COMPLEX and wants_grad(input):
-        raise RuntimeError(
-            "nan_to_num does not support automatic differentiation for outputs with "
-            "complex dtype."
-        )
-
-
 @op(
     promote=NO_OPMATH,
     grad_fn="NanToNumBackward0",
     saves=("input",),
     inplace=True,
-    typecheck=_check_nan_to_num,
+    real_gradients="nan_to_num",
     curved=False,
     out=(
         "nan_to_num: dtype of out: {have.scalar_name} should be same as "

@@ -414,6 +414,7 @@ def _extremum_jvp(
     out="exact",
     apart=("index", "src"),
     whole=("input",),
+    real_gradients="scatter_reduce",
 )
 def scatter_reduce(
     input: Array,

@@ -25,15 +25,27 @@ from torchshim._ops._common import (
 )
 
 
-def _unary(name: str, saves: str, **fields: Any) -> Any:
+def _unary(name: str, saves: str, inplace: Any = True, **fields: Any) -> Any:
     """An operator of one operand that computes integers in the default dtype."""
     return op(
         promote=INT_TO_FLOAT,
         grad_fn=f"{name}Backward0",
         saves=(saves,) if saves else (),
-        inplace=True,
+        inplace=inplace,
         **fields,
     )
+
+
+def _without(name: str) -> dict[str, Any]:
+    """An in-place form whose gradient PyTorch lacks."""
+
+    def check(input: Any) -> None:
+        raise NotImplementedError(
+            f"the derivative for 'inplace version of {name}' is not implemented."
+        )
+
+    node = f"{name.capitalize()}Backward1"
+    return {"grad_fn": node, "inplace_gradient_check": check}
 
 
 _SPECIAL = ("torch", "special")
@@ -470,7 +482,7 @@ def tanh(input: Array) -> Array:
     return rounded(jnp.tanh, input)
 
 
-@_unary("Asinh", "input", aliases=("arcsinh",))
+@_unary("Asinh", "input", aliases=("arcsinh",), inplace=_without("asinh"))
 def asinh(input: Array) -> Array:
     """The inverse of the hyperbolic sine."""
     return rounded(_branches.arcsinh, input)
@@ -490,13 +502,13 @@ def _acosh_jvp(primals: Any, tangents: Any) -> Any:
     return _acosh(x), dx / jnp.sqrt(x * x - 1)
 
 
-@_unary("Acosh", "input", aliases=("arccosh",))
+@_unary("Acosh", "input", aliases=("arccosh",), inplace=_without("acosh"))
 def acosh(input: Array) -> Array:
     """The inverse of the hyperbolic cosine."""
     return _acosh(input)
 
 
-@_unary("Atanh", "input", aliases=("arctanh",))
+@_unary("Atanh", "input", aliases=("arctanh",), inplace=_without("atanh"))
 def atanh(input: Array) -> Array:
     """The inverse of the hyperbolic tangent."""
     return _atanh(input)

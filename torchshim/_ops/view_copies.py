@@ -118,8 +118,11 @@ def strided_copy(
 
 
 @op(
-    grad_fn=lambda input, src, starts, plan, node: node,
+    grad_fn=lambda input, src, starts, plan, name: (
+        f"{name.title().replace('_', '')}Backward0"
+    ),
     saves=(),
+    real_gradients=lambda input, src, starts, plan, name: name,
     part=True,
     layout=first_layout,
     method=False,
@@ -127,7 +130,7 @@ def strided_copy(
     out=False,
 )
 def piece_scatter(
-    input: Array, src: Array, starts: Indices, plan: Any, node: Any
+    input: Array, src: Array, starts: Indices, plan: Any, name: Any
 ) -> Array:
     """The input with `src` in the place of what integers and slices pick."""
     return views.write_piece(input, cast(src, input.dtype), starts, plan)
