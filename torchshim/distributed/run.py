@@ -77,7 +77,10 @@ def run(args: argparse.Namespace) -> None:
         )
     command = [] if args.no_python else [sys.executable, "-u", "-m", "torchshim"]
     command += ["-m"] if args.module else []
-    command += [args.training_script, *args.training_script_args]
+    command.append(args.training_script)
+    if not getattr(args, "use_env", True):  # only `launch` asks
+        command.append("--local-rank=0")
+    command += args.training_script_args
     names = "RANK LOCAL_RANK GROUP_RANK ROLE_RANK TORCHELASTIC_RESTART_COUNT".split()
     sizes = "WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE ROLE_WORLD_SIZE".split()
     told = {
