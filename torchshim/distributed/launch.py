@@ -1,4 +1,4 @@
-"""The launcher before `torchrun`: `python -m torchshim -m torch.distributed.launch script.py`.
+"""The launcher before `torchrun`: `python -m torch.distributed.launch script.py`.
 
 https://docs.pytorch.org/docs/2.13/distributed.html#launch-utility
 """
@@ -25,7 +25,7 @@ _DEPRECATED = (
 
 
 def parse_args(args: Sequence[str] | None) -> argparse.Namespace:
-    """`torchrun`'s arguments, and whether the script reads its rank from the environment."""
+    """`torchrun`'s arguments, and whether the environment alone tells the rank."""
     parser = _run.get_args_parser()
     parser.add_argument("--use-env", "--use_env", action="store_true")
     return parser.parse_args(args)
