@@ -377,6 +377,8 @@ def python_form(
                 if isinstance(value[1], (list, tuple)):
                     value = value[0], *value[1]
             given.extend(value)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named.update(value)
         elif parameter.default is parameter.empty and not named:
             given.append(value)
         else:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from torchshim._core import record
 from torchshim._core.determinism import determinism
 from torchshim._core.device import device_count
@@ -58,7 +60,7 @@ class _Threads:
 
 
 def _check_threads(function: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise RuntimeError(f"{function} expects an int, but got {kind_of(value)}")
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
@@ -83,7 +85,7 @@ def set_num_threads(number: int, /) -> None:
     (`taskset`, `os.sched_setaffinity`), which cannot be changed afterwards.
     """
     _check_threads("set_num_threads", number)
-    _Threads.within = number
+    _Threads.within = int(number)
 
 
 def get_num_interop_threads() -> int:

@@ -17,6 +17,8 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from torchshim import _functions  # noqa: F401 -- makes its functions public
 from torchshim._core import dtypes
 from torchshim._derived import fns, namespace
@@ -375,8 +377,9 @@ def ihfftn(
 
 def _frequencies(name: str, n: Any, d: Any, half: bool, options: Any) -> Tensor:
     n = integer(name, "n", 1, n)
-    if not isinstance(d, (int, float)):
+    if not isinstance(d, (int, float, np.number)):
         raise TypeError(wrong(f"fft_{name}", "d", 2, "float", d))
+    d = float(d)
     out = options.pop("out")
     chosen = options["dtype"]
     requires_grad = options.pop("requires_grad")

@@ -18,7 +18,12 @@ from torchshim._core.extent import COUNTS, check_extent, too_many_elements
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_apart, placement
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import check_room, only_bools, wrong
+from torchshim._functions._arguments import (
+    all_tensors,
+    check_room,
+    only_bools,
+    wrong,
+)
 from torchshim._functions.resizing import resize_output, show
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import refuse_followed
@@ -484,7 +489,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
-    for tensor in tensors:
+    for tensor in all_tensors(tensors):
         _check_vector(tensor)
     if len(tensors) == 1:
         return tensors[0]

@@ -200,6 +200,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Ten
         device = _target(ext_tensor, device, copy)
     if isinstance(ext_tensor, Tensor):
         _check_exported(ext_tensor)
+        if type(ext_tensor) is not Tensor:
+            ext_tensor = ext_tensor.as_subclass(Tensor)
         made = fns.detach(ext_tensor)
     elif _on_cpu(ext_tensor := _speaking(ext_tensor)):
         made = _imported(ext_tensor)

@@ -22,8 +22,9 @@ from torchshim._tensor import Tensor
 def _lengths(name: str, given: Any) -> tuple[Tensor, Any]:
     """Lengths as a tensor, and as numbers where these are at hand."""
     if not isinstance(given, Tensor):
-        if not all(isinstance(n, int) for n in given):
+        if not all(isinstance(n, (int, np.integer)) for n in given):
             raise unfit("ctc_loss")
+        given = tuple(map(int, given))
         return tensor(given, dtype=dtypes.int64), given
     if given._tmeta.dtype.category > dtypes.INTEGER:
         raise RuntimeError(f"{name} must be integral")
@@ -100,18 +101,14 @@ def ctc_loss(
     1.3333
     """
     reduction = chosen_reduction(None, None, reduction)
-    if zero_infinity.__class__ is not bool:
-        given = log_probs, targets, input_lengths, target_lengths
-        refuse("torch", "ctc_loss", (*given, blank, 1, zero_infinity), {})
-    return _loss(
-        log_probs,
-        targets,
-        input_lengths,
-        target_lengths,
-        blank,
-        reduction,
-        zero_infinity,
-    )
+    given = log_probs, targets, input_lengths, target_lengths, blank
+    try:
+        if zero_infinity.__class__ is not bool:
+            raise unfit("ctc_loss")
+        return _loss(*given, reduction, zero_infinity)
+    except TypeError:
+        refuse("torch", "ctc_loss", (*given, 1, zero_infinity), {})
+        raise
 
 
 @public(name="ctc_loss")

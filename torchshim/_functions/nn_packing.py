@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 
 from torchshim._arguments import check_bool
+from torchshim._core import dtypes
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import number_of, tensor_argument
+from torchshim._functions._arguments import (
+    is_number,
+    number_of,
+    tensor_argument,
+    wrong,
+)
 from torchshim._functions.creation import placed
 from torchshim._functions.joining import known, known_value
+from torchshim._ops.view_geometry import wrap_dim
 from torchshim._tensor import Tensor, host_value
 
 UNSORTED = (
@@ -114,6 +121,13 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
+    tensor_argument("empty_like", "input", 1, permutation)
+    if permutation.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    if permutation.dtype is not dtypes.int64:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if permutation.dim() > 1:
+        wrap_dim(1, 1)  # raises, as there is one dimension only
     order = host_value(permutation)
     found = np.empty_like(order)
     found[order] = np.arange(len(order))
@@ -142,6 +156,11 @@ def pad_sequence(
         )
     given: Sequence[Any] = tuple(sequences)
     check_bool("pad_sequence", "batch_first", batch_first, 2)
+    if not is_number(padding_value):
+        text = wrong("pad_sequence", "padding_value", 3, "float", padding_value)
+        raise TypeError(text)
+    if not isinstance(padding_side, str):
+        raise TypeError(wrong("pad_sequence", "padding_side", 4, "str", padding_side))
     if not given:
         raise RuntimeError("received an empty list of sequences")
     for i, each in enumerate(given):
@@ -154,7 +173,9 @@ def pad_sequence(
         raise RuntimeError(
             f"Expected padding_side to be one of left or right, but got {padding_side}."
         )
-    value = number_of("pad_sequence", "padding_value", 3, padding_value)
+    if given[0].dim() and any(t.dim() == 0 for t in given):
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    value = float(number_of("pad_sequence", "padding_value", 3, padding_value))
     if known(list(given), math.inf) and all(
         t.dim() and t.shape[1:] == given[0].shape[1:] for t in given
     ):

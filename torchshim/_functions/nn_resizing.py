@@ -6,6 +6,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions._arguments import check_room, kind_of
@@ -293,7 +295,8 @@ def _deprecated(old: str, new: str) -> None:
 
 
 def _pair(name: str, value: Sizes) -> tuple[int, int]:
-    pair = (value, value) if isinstance(value, int) else tuple(value)
+    single = isinstance(value, (int, np.integer))
+    pair = (int(value), int(value)) if single else tuple(value)
     if len(pair) != 2:
         raise RuntimeError(
             f"It is expected {name} equals to 2, but got size {len(pair)}"

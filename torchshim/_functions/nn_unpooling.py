@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from torchshim._core.determinism import determinism
 from torchshim._derived import fns
 from torchshim._functions._family import described
@@ -96,7 +98,8 @@ def _unpool(n: int) -> Any:
         """
 
         def each(value: Any) -> list[int]:
-            return [value] * n if isinstance(value, int) else list(value)
+            single = isinstance(value, (int, np.integer))
+            return [int(value)] * n if single else list(value)
 
         kernel = each(kernel_size)
         steps = kernel if stride is None else each(stride)

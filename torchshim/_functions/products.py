@@ -11,7 +11,7 @@ from torchshim._autocast import autocast_whole
 from torchshim._bind import type_name
 from torchshim._derived import fns, public
 from torchshim._errors import triggered, warn_once
-from torchshim._functions._arguments import tensor_argument
+from torchshim._functions._arguments import all_tensors, tensor_argument
 from torchshim._functions.memory import write_into
 from torchshim._functions.resizing import resize_output
 from torchshim._tensor import Tensor
@@ -430,6 +430,7 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     >>> torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 1))
     tensor([[2.]])
     """
+    all_tensors(matrices)
     text = (
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch "
         "release. Use torch.linalg.multi_dot instead, which accepts a list of two or "

@@ -156,10 +156,11 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Te
     for value in (low, high):
         if value is None:
             continue
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
+        if isinstance(value, (bool, np.ndarray)) or not hasattr(value, "__index__"):
             raise TypeError("random_() takes whole numbers")
         if not -(2**63) <= int(value) < 2**63:
             raise ValueError("Overflow when unpacking long long")
+    low, high = (None if v is None else int(v) for v in (low, high))
     overload = ".from" if given else ""
     if low is None and high is not None:
         low, op, overload = 0, fns._draw_random1_, ".to"

@@ -20,6 +20,7 @@ from torchshim._functions._arguments import (
     check_retyped,
     kind_of,
     size_of,
+    wrong,
 )
 from torchshim._functions._family import described
 from torchshim._functions.creation import placed
@@ -335,6 +336,8 @@ def repeat_interleave(
         return _counted(input, output_size)
     if isinstance(repeats, Tensor):
         return _repeat_each(input, repeats, dim, output_size)
+    if isinstance(repeats, np.integer):
+        repeats = int(repeats)
     if repeats.__class__ is not int:
         raise TypeError(
             "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
@@ -465,6 +468,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             [2, 2]])
     """
     vectors = all_tensors(_listed(tensors))
+    if not (indexing is None or isinstance(indexing, str)):
+        raise TypeError(wrong("meshgrid", "indexing", 0, "str", indexing))
     if indexing is None:
         text = (
             "torch.meshgrid: in an upcoming release, it will be required to pass the "

@@ -89,7 +89,7 @@ def _window(
     length = as_index(values.get("window_length"))
     numbers = [values[k] for k in extras if k in values]
     fits = isinstance(values.get("periodic", True), bool) and all(
-        isinstance(v, (int, float)) for v in numbers
+        isinstance(v, (int, float, np.number)) for v in numbers
     )
     if "window_length" in values and length is None and fits and len(values) == 1:
         at = 1 if given else 0
@@ -121,6 +121,7 @@ def _window(
             values = np.ones(1)
         return from_values(values, dtype, device, requires_grad)
 
+    numbers = [float(v) if isinstance(v, np.number) else v for v in numbers]
     periodic = values.get("periodic", True)
     over = max(length if periodic else length - 1, 1)
     return length, over, numbers, dtype, finish

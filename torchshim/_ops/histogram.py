@@ -13,6 +13,7 @@ from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._common import quotient, without_derivative
 from torchshim._ops._reducing import dense, is_complex, not_implemented, wide
+from torchshim._ops.creation import spaced
 
 # -- histograms ------------------------------------------------------------------------
 
@@ -263,13 +264,8 @@ def histogram_bins(
 
 
 def linspace(low: Array, high: Array, number: int) -> Array:
-    """Edges of equal parts of a range, both ends exact."""
-    step = quotient(high - low, number - 1).astype(low.dtype)
-    at = jnp.arange(number)
-    # From the nearer end, so that both ends are exact.
-    near = low + step * at.astype(low.dtype)
-    far = high - step * (number - 1 - at).astype(low.dtype)
-    return jnp.where(at < number // 2, near, far)
+    """Edges of equal parts of a range, both ends exact: those of `torch.linspace`."""
+    return spaced(jnp, low, high, number, low.dtype)
 
 
 # -- covariances -----------------------------------------------------------------------
