@@ -166,7 +166,7 @@ def test_a_gradient_that_was_there_before_is_given_or_not():
 
 
 def test_many_waiting_gradients_are_not_kept(visited, monkeypatch):
-    monkeypatch.setattr(jumps, "_WAITING", 50)
+    monkeypatch.setattr(jumps, "_WAITING_BOUND", 50)
     x = torch.ones(2, requires_grad=True)
 
     def step():

@@ -35,12 +35,12 @@ from torchshim._core.template import HOLE, Number, ScalarHole, scalar_holes
 # Numbers of levels of `vmap`, rising.
 Levels = tuple[int, ...]
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
-# Kinds of operands of one call for which its results are kept.
+# A call keeps its inferred results for at most so many kinds of operands.
 _KINDS_BOUND = 256
 
 
 class AnyCall:
-    """What kinds of calls have in common: their results, inferred once; derivatives."""
+    """What all kinds of calls have: results that are inferred once, and derivatives."""
 
     __slots__ = ("_inferred",)
 
@@ -160,9 +160,9 @@ class Call(AnyCall):
         return f"{self.op.name}{self.template}"
 
     def infer(self, avals: Avals) -> Avals:
-        """Traced where shapes alone do not tell the results, see `Op.shape`.
+        """As `AnyCall.infer`; without a trace where shapes alone tell the results.
 
-        What the operator refuses is told by the trace of the first operands of a kind.
+        The first operands of a kind are traced: that raises what the operator refuses.
         """
         if avals in self._inferred:
             return super().infer(avals)
@@ -186,7 +186,7 @@ class Call(AnyCall):
         return broadcast_shape(shapes) if self.op.layout == "preserve" else None
 
     def _viewed(self, avals: Avals) -> Avals | None:
-        """Of a view, as its geometry has it; None where a trace has to tell."""
+        """The results of a view, by its geometry; None where a trace has to tell."""
         view = self.op.view
         if view.retyped or self.levels:
             return None
@@ -345,7 +345,7 @@ class Call(AnyCall):
 
 
 def _operand_kind(arg: Any) -> tuple[DType, int]:
-    """What an array or a meta weighs in promotion."""
+    """The dtype of an array or a meta, and how much it counts in promotion."""
     kind = arg.dtype
     if not isinstance(kind, DType):
         kind = dtypes.from_array_dtype(kind)
@@ -353,7 +353,7 @@ def _operand_kind(arg: Any) -> tuple[DType, int]:
 
 
 def _plain(value: Any) -> Any:
-    """A runtime scalar as one that weighs in promotion what a Python number does."""
+    """A runtime scalar that counts in promotion as a Python number does."""
     if isinstance(value, (int, float)):
         return float(value)
     # (`lax.convert_element_type` does not take `weak_type`.)
@@ -391,17 +391,19 @@ def infer_avals(call: Any, avals: Avals) -> Avals:
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
-_DIFFERENTIATED: set[Any] = set()  # gradients that were traced, in kinds of shapes
+# Operators, and kinds of shapes, whose gradients were traced without an error.
+_DIFFERENTIATED: set[Any] = set()
 
 
 def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
-    """What derivatives of factorizations may depend on."""
+    """What of a shape it may depend on whether an operator has a derivative."""
     rows, columns = shape[-2:] if len(shape) > 1 else (0, 0)
     return len(shape), 0 in shape, rows < columns, rows > columns
 
 
 def _unplaced(call: Call) -> tuple[Any, ...]:
-    """A call's template without indices: whether there is a gradient is not theirs."""
+    """A call's template without indices, on which it doesn't depend whether there is a
+    gradient."""
     return tuple(
         None if param.role in (INDEX, INDICES) else entry
         for param, entry in zip(call.op.params, call.template, strict=True)
@@ -476,10 +478,10 @@ class VjpCall(AnyCall):
         ]
 
     def infer(self, avals: Avals) -> Avals:
-        """Those of the operands `wrt`.
+        """The avals of the operands `wrt`.
 
-        The first gradient of an operator is traced, for each kind of shapes: where it
-        has none, that raises.
+        The first gradient of an operator, for each kind of shapes, is traced: that
+        raises where there is none.
         """
         if avals in self._inferred or not isinstance(self.inner, Call):
             return super().infer(avals)

@@ -1,8 +1,8 @@
 """Backward: a walk from the roots to the leaves, or a look-up of what one recorded.
 
-The whole walk is remembered as a jump edge: the next time it is a look-up and one
-assignment a leaf, or, where Python code is called on the way, one such piece from each
-call to the next.
+The whole walk is remembered as a jump edge: the next time it is one look-up and one
+assignment for each leaf. Where Python code is called on the way, the edge is a chain of
+pieces, from each call to the next.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torchshim._core.threads import in_fresh_thread
 from torchshim._core.versions import written_elsewhere
 from torchshim._core.walk import Walk, walking, watcher
 
-# What `_tensor` provides: engine code never names an operator twice.
+# What `_tensor` provides: operators are above this layer.
 ones_like: list[Callable[[Any], Any]] = []
-# How many walks are within one another in one thread, at most.
+# How many walks one thread has within one another; further ones take another thread.
 NESTED = 16
 
 
@@ -66,7 +66,8 @@ def _run(
     accumulate: bool,
     outside: Levels,
 ) -> list[Any]:
-    plain = rec.lays_out_grads and not (
+    # Whether a jump edge can say all of this walk.
+    repeatable = rec.lays_out_grads and not (
         watcher
         or rec.recording.duals
         or rec.recording.moved
@@ -78,16 +79,16 @@ def _run(
             places.append((rec.recording, rec.slot_of(root)))
         else:
             places.append(root)
-            plain = False
+            repeatable = False
     given = tuple([rec.slot_of(c) for c in cotangents])
-    asked = None
+    asked = None  # the slots of the targets
     if targets is not None:
         # No event of the recording tells of a leaf's hooks, nor of an earlier node.
-        plain = plain and all(
+        repeatable = repeatable and all(
             isinstance(t, TensorBase) and not hook_kinds(t) and t._node_since is None
             for t in targets
         )
-        if plain:
+        if repeatable:
             asked = tuple([rec.slot_of(t) for t in targets])
     if rec.volatile:
         rec.forget_volatile()
@@ -95,17 +96,17 @@ def _run(
     kind = retain, accumulate, outside
     key = rec.bits, tuple([p[1] for p in places]), given, kind, asked
     # Under `create_graph` saved-tensor hooks see what gradients need.
-    plain = plain and (not create or rec.mode == rec.bits)
+    repeatable = repeatable and (not create or rec.mode == rec.bits)
     owners = [rec.recording]
     jump = None
-    if plain and rec.trace is None:
+    if repeatable and rec.trace is None:
         held = {} if asked is None else dict(zip(given, cotangents, strict=True))
         jump, results = follow.start(rec, key, owners, held)
         if jump is not None and jump.pause is None:
             return results
     walk = Walk(rec, retain, create, accumulate, outside, start, places)
     n_results = 0
-    if jump is None and plain and rec.trace is None:
+    if jump is None and repeatable and rec.trace is None:
         walk.capture = Capture(rec, start)
     if targets is not None:
         walk.aim(targets, asked)

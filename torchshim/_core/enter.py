@@ -1,4 +1,8 @@
-"""How tensors come into a recording: inputs, leaves, views, detached aliases."""
+"""How tensors enter a recording: inputs, leaves, views, detached aliases.
+
+`Entering.slot_of` is the way in. A tensor that carries its value itself becomes an
+input event; one that shares its memory is derived from the base value of its storage.
+"""
 
 from __future__ import annotations
 
@@ -88,9 +92,9 @@ class Entering(Known):
         return slot
 
     def slot_seen(self, tensor: TensorBase) -> int:
-        """As `slot_of`, for one who looks where a tensor is and records nothing.
+        """As `slot_of`, where only the slot is of interest and nothing is recorded.
 
-        On memory that NumPy shares it is there for this moment only.
+        On memory that NumPy shares, a tensor has its slot for this moment only.
         """
         slot = self.slot_of(tensor)
         if self.volatile:
@@ -178,9 +182,9 @@ class Entering(Known):
     def note_memory(
         self, slot: int, holder: Storage | TensorBase, path: tuple[Any, ...] = ()
     ) -> None:
-        """Notes which memory a value is in, whose writes no event will tell of.
+        """Notes the memory that a value is in, as no event will record writes to that.
 
-        And the path of the view that it is of all that is there.
+        `path`: that of the value, if it is a view of the memory's whole value.
         """
         self.recording.elsewhere.setdefault(slot, memory_note(holder, path))
 
@@ -206,7 +210,10 @@ class Entering(Known):
         return slot
 
     def counted_apart(self, tensor: TensorBase, slot: int) -> int:
-        """What `.data` gave has a slot of its own, as it has a version of its own."""
+        """Notes a tensor with a version counter of its own, such as `.data` gives.
+
+        Without a history it gets another slot than the value that it shares.
+        """
         meta, cell = tensor._tmeta, tensor._own_version
         assert cell is not None
         if not meta.requires_grad:
@@ -347,7 +354,7 @@ class Entering(Known):
         return piece._slot
 
     def ending_at(self, slot: int, meta: Meta, view: TensorBase) -> TensorBase:
-        """The base of a view that requires grad, from where no gradient goes on."""
+        """A stand-in for the base of a view that requires grad: gradients end there."""
         levels = view._tmeta.levels
         meta = meta.replace(requires_grad=True, leaf=True, levels=levels)
         piece = self.tensor_on(self.identity(slot, meta, Recording), meta)
@@ -359,7 +366,7 @@ class Entering(Known):
     def piece_of(
         self, whole: TensorBase, path: Sequence[Any], grad: bool = False
     ) -> TensorBase:
-        """What a view by that path shows of `whole`; with a history, or without."""
+        """The view of `whole` by a path; with a history if `grad`."""
         before, as_strided = self.grad, grad and not views.replayed
         try:
             self.grad = grad
@@ -402,15 +409,15 @@ class Entering(Known):
         return new
 
     def _step_behind(self, step: DualStep, piece: TensorBase) -> None:
-        """Gives what shows the memory behind a step the tangents that are there."""
+        """Gives a view behind a step the tangents that are there."""
         if self.levels:
             before = self.recording.duals.get(piece._slot, {})
             self.set_tangents(piece._slot, step.behind(before))
 
     def derived_anew(self, view: TensorBase) -> TensorBase:
-        """A view about to be written to, without the hooks on the way to its base.
+        """A view to be written to, derived again past hooks on the way to its base.
 
-        PyTorch leaves the nodes that a view was made by out of the graph then.
+        For PyTorch drops the nodes that made the view from the graph then.
         """
         base, storage = view._view_of, view._storage
         grad = view._tmeta.requires_grad and not view._tmeta.leaf
@@ -430,7 +437,7 @@ class Entering(Known):
         return self.piece_of(base, steps_from(base, view), True)
 
     def _passes_hooks(self, place: tuple[Recording, int] | None, steps: int) -> bool:
-        """Whether recordings that a view came through in so many steps have hooks."""
+        """Whether a recording that a view, of so many steps, came through has hooks."""
         if self.recording.hooked or self.recording.node_hooks:
             return True
         while place is not None:
@@ -444,7 +451,7 @@ class Entering(Known):
                 place = (recording, event.operands[0]) if event.operands else None
         return False
 
-    def renamed(self, tensor: TensorBase) -> TensorBase:
+    def without_history(self, tensor: TensorBase) -> TensorBase:
         """Another tensor with the same value and no history."""
         meta = tensor._tmeta.plain
         twin = _new(tensor_class[0])
@@ -455,17 +462,17 @@ class Entering(Known):
         return twin
 
     def shared_views(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
-        """Views of memory that numpy shares, made without recording anything.
+        """Views of memory that NumPy shares, made without recording anything.
 
-        None where that is not shared, or a view would have a history.
+        None where the memory is not shared, or a view would have a history.
         """
         base, storage = args[0], args[0]._storage
         if storage is None or storage.shared is None or base._tmeta.requires_grad:
             return None
         return self.unrecorded(op, args)
 
-    def shows(self, base: TensorBase) -> bool:
-        """Whether a tensor has its value here, and its views get no history."""
+    def may_be_unrecorded(self, base: TensorBase) -> bool:
+        """Whether a tensor has its value, and its views get no history."""
         meta, storage = base._tmeta, base._storage
         if meta.requires_grad or meta.batch or self.trace is not None or self.levels:
             return False
@@ -473,7 +480,7 @@ class Entering(Known):
         return array is not None and not self.recording.duals and self.mode is not None
 
     def unrecorded(self, op: Op, args: Sequence[Any]) -> list[TensorBase] | None:
-        """Views of a value that is there; they enter a recording that uses them.
+        """Views of a tensor that has its value; they enter when they are used.
 
         None where the operator would make a copy.
         """
@@ -516,7 +523,7 @@ class Entering(Known):
 
 
 def _take_role(tensor: TensorBase, piece: Meta) -> None:
-    """What a tensor shows has the autograd role that its value was found to have."""
+    """Gives a tensor the autograd role that its value turned out to have."""
     if piece is not tensor._tmeta:
         tensor._tmeta = tensor._tmeta.replace(
             requires_grad=piece.requires_grad, leaf=piece.leaf, levels=piece.levels

@@ -1,4 +1,8 @@
-"""Entrances: an operator that tensors enter a recording with, found by one look-up."""
+"""Entrances: an operator, and the tensors that enter with it, found by one look-up.
+
+After a flush no tensor has a slot, so that an operator's key is not in `State.next`.
+What entered with it the last time is kept under that key as a jump edge.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,8 @@ class Entrance:
     """A jump edge: an event, and what enters just before."""
 
     state: State
-    # (operand, meta, whether it has a history if it can have one, slot)
+    # (number of the operand, its meta, whether it has a history (None: it can't have
+    # one), the slot it gets)
     entered: Sequence[tuple[int, Meta, bool | None, int]]
 
 
@@ -48,7 +53,7 @@ class Entrances(Entering):
         return state
 
     def _hot_key(self, op: Op, args: Sequence[Any]) -> tuple[Any, ...] | None:
-        """What the operator's function looks up, where an entrance may be found."""
+        """The key that the operator's function looked up; None: no entrance has it."""
         if self.mode is None:
             return None  # tangents follow each event
         plain = tensor_class[0]
@@ -72,12 +77,12 @@ class Entrances(Entering):
     def enter_known(self, key: Any, operands: Sequence[Any]) -> State | None:
         """Repeats a known entrance; None where something is not as it was then.
 
-        `operands`: the arguments, each of a list of tensors. The event's runtime
-        scalars are left to the caller.
+        `operands`: the arguments, with each tensor of a list. The caller fills in the
+        event's runtime scalars.
         """
         start = self.state
         if self.levels and key[0].writes:
-            return None  # to what a transform may have captured
+            return None  # it may write to what a transform captured
         if start.jumps is not None:
             for jump in start.jumps.get(key, ()):
                 if self._enter_as(jump, operands):
@@ -120,6 +125,7 @@ class Entrances(Entering):
         return self._learnt_event(key, self.state) if found is None else found
 
     def _enter_as(self, jump: Entrance, operands: Sequence[Any]) -> bool:
+        """Repeats an entrance; False, and nothing is done, if something has changed."""
         start, inputs, recording = self.state, self.inputs, self.recording
         entered = recording.entered
         seen: list[tuple[TensorBase, int]] = []  # on NumPy's memory
@@ -183,7 +189,7 @@ class Entrances(Entering):
             return
         for t in operands:
             if isinstance(t, TensorBase) and t._slot >= 0 and not self.owns(t._slot):
-                return  # which slot its value has here, its own does not tell
+                return  # pending in another thread's recording
         slots = range(start.n_slots, start.n_slots + len(entering))
         for (i, *_), slot in zip(entering, slots, strict=True):
             t = operands[i]
@@ -224,9 +230,9 @@ class Entrances(Entering):
 def entering_operands(
     operands: Sequence[Any],
 ) -> list[tuple[int, Meta, bool | None]] | None:
-    """Tensors that enter with their next use; None if one does not simply enter.
+    """The operands that enter with an operator; None if one does not simply enter.
 
-    Each with its place, its meta, and whether it has a history, where it can have one.
+    As in `Entrance.entered`, before they have slots.
     """
     found: list[tuple[int, Meta, bool | None]] = []
     for i, t in enumerate(operands):
@@ -243,7 +249,7 @@ def entering_operands(
 
 
 def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
-    """Whether a tensor shows NumPy's memory and that is all there is to it."""
+    """Whether a tensor shows NumPy's memory, and nothing else is to be known of it."""
     meta = tensor._tmeta
     return (
         storage.shared is not None
@@ -258,7 +264,7 @@ def simply_shown(tensor: TensorBase, storage: Storage) -> bool:
 def leads_to_learnt(start: State, operands: Sequence[Any]) -> bool:
     """Whether integers are runtime scalars where these operands have entered.
 
-    An entrance tells of certain integers only.
+    Then an entrance, which is for certain values of the integers, does not help.
     """
     state: State | None = start
     for t in operands:

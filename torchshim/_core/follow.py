@@ -1,6 +1,7 @@
 """Repeats a walk that is remembered as jump edges, piece by piece.
 
-A piece is looked through first; nothing has changed where something is not as it was.
+First everything that a piece depends on is compared. If anything differs, the piece is
+not repeated, and nothing has been changed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _new = object.__new__
 def start(
     rec: Recorder, key: Any, owners: list[Recording], held: dict[Any, Any]
 ) -> tuple[Jump | None, list[Any]]:
-    """Repeats the first piece of a walk that is known here; gives what it gave."""
+    """Repeats the first piece of a walk that is known here.
+
+    Returns its jump edge (None: there is none that fits) and its results.
+    """
     for jump in (rec.state.jumps or {}).get(key, ()):
         if jump.facts is not None and not jump.facts.hold(rec.recording):
             continue
@@ -49,14 +53,14 @@ def follow(
 ) -> list[Any] | None:
     """Repeats a piece of a walk; None where something is not as it was then.
 
-    `owners` are the recordings that pieces before went through, and get its own;
-    `held` the gradients on their way.
+    `owners`: the recordings that earlier pieces went through, to which this one adds
+    its own. `held`: the gradients on their way, by slot.
     """
     if jump.inner:
         for number, depths in jump.used:
             if not depths.isdisjoint(owners[number].freed):
                 return None
-        if jump.idle and not _idle(jump, owners):
+        if jump.idle and not _idle_leaves_unchanged(jump, owners):
             return None
         if jump.copied:
             _copy_scalars(rec, jump, owners)
@@ -79,12 +83,12 @@ def _follow(
     owners = _owners(jump, before)
     if owners is None:
         return None
-    if jump.idle and not _idle(jump, owners):
+    if jump.idle and not _idle_leaves_unchanged(jump, owners):
         return None
     leaves = _leaves(rec, jump, owners)
-    if leaves is None or (jump.checked and _overwritten(jump, owners)):
+    if leaves is None or (jump.checked and _was_overwritten(jump, owners)):
         return None
-    if jump.sparse and not _take_sparse(jump, owners):
+    if jump.sparse and not _sparse_leaves_unchanged(jump, owners):
         return None
     entering = None
     if jump.entered:
@@ -119,7 +123,7 @@ def _follow(
 
 
 def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
-    """The recordings up to this piece; None if there are others by now."""
+    """The recordings up to and with this piece; None if they are others by now."""
     owners = before
     if jump.owners:
         owners = before[:]
@@ -142,7 +146,7 @@ def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
     return owners
 
 
-def _idle(jump: Jump, owners: Sequence[Recording]) -> bool:
+def _idle_leaves_unchanged(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether the leaves that get no gradient in this piece have the hooks they had."""
     for number, slot, kinds in jump.idle:
         leaf = owners[number].entered.get(slot)
@@ -152,9 +156,9 @@ def _idle(jump: Jump, owners: Sequence[Recording]) -> bool:
 
 
 def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any] | None:
-    """The leaves that get gradients; None if one of them is another by now.
+    """The leaves that get gradients; None if one of them has changed.
 
-    Most have nothing that is to be asked for, and are many.
+    They are many: functions are called only for those that have hooks, or a `.grad`.
     """
     leaves = []
     for number, slot, hooks, meta, status, _, _ in jump.leaves:
@@ -171,8 +175,8 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
     return leaves
 
 
-def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
-    """Whether the leaves that get sparse gradients take them as they did then."""
+def _sparse_leaves_unchanged(jump: Jump, owners: Sequence[Recording]) -> bool:
+    """Whether the leaves that get sparse gradients are as they were then."""
     for number, slot, hooks, meta, _, _ in jump.sparse:
         leaf = owners[number].entered[slot]
         if hook_kinds(leaf) != hooks or leaf._tmeta is not meta:
@@ -182,7 +186,7 @@ def _take_sparse(jump: Jump, owners: Sequence[Recording]) -> bool:
     return True
 
 
-def _overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:
+def _was_overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:
     """Whether a saved value that was used as it is has been written to."""
     for number, slots, counted in jump.checked:
         owner = owners[number]
@@ -272,7 +276,7 @@ def _deliver(rec: Recorder, jump: Jump, leaves: Sequence[Any]) -> None:
 
 
 def release(recording: Recording) -> None:
-    """Lets go of a closed recording's values once its graph is freed."""
+    """Drops the values of a closed recording that only freed events needed."""
     assert recording.state is not None
     needed = recording.savers
     for slot in [s for s in recording.saved if needed[s] <= recording.freed]:

@@ -70,7 +70,7 @@ class Foreign(Entrances):
         return slot
 
     def tell_owner(self, holder: Storage | TensorBase, old: int) -> None:
-        """Tells the thread whose value another thread is about to overwrite."""
+        """Has the owner of a slot note that another thread will overwrite its value."""
         if old < 0:
             return
         owner = recorders[old >> SLOT_BITS]
@@ -101,7 +101,7 @@ class Foreign(Entrances):
         raise RuntimeError("a tensor is in no recording of the thread that used it")
 
     def slot_here(self, slot: int) -> int:
-        """The slot of a tensor's value in this recording, -1 if it is not in it."""
+        """The slot here of a value in any thread's recording; -1: it is not here."""
         if slot < 0 or slot >> SLOT_BITS == self.id:
             return slot
         piece = self.foreign.get(self._place(slot))
@@ -128,7 +128,7 @@ class Foreign(Entrances):
 
     @staticmethod
     def _place(slot: int) -> tuple[int, int]:
-        """What tells a slot from those of other recordings of its thread."""
+        """A key for a slot that no other recording of its thread has."""
         owner = recorders[slot >> SLOT_BITS]
         with owner.lock:
             return owner.recording.seq, slot

@@ -41,9 +41,9 @@ def origin(recording: Recording, slot: int) -> Place:
 
 
 def accumulator_at(leaf: Any, place: Place) -> tuple[int, bool]:
-    """What tells the node that accumulates a leaf's gradients from a place.
+    """A key for the node that accumulates a leaf's gradients from a place.
 
-    The leaf's id, and whether it is the node that the leaf has now.
+    The leaf's id, and whether this is the node that the leaf has now.
     """
     since = leaf._node_since
     return id(leaf), since is None or since <= (place[0].seq, place[1])
@@ -100,9 +100,9 @@ class Graph:
         raise NotImplementedError
 
     def ranked(self) -> dict[tuple[int, int], int]:
-        """The turn of each event: after all that its gradient comes from.
+        """The order of the events: each comes after those that its gradient comes from.
 
-        Of those whose turn it may be, the latest recorded comes first.
+        Among those that could come next, the latest recorded is first.
         """
         self.ranks = {}
         waiting: dict[tuple[int, int], int] = {}

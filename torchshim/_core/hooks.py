@@ -1,7 +1,7 @@
-"""Hooks on a tensor's gradient, and where in the graph they sit.
+"""Hooks on a tensor's gradient, and where in the graph they are.
 
-PyTorch hangs a tensor's hooks on the node that made it: a write that gives the tensor
-another node leaves them behind, and only `retain_grad` moves on.
+In PyTorch a tensor's hooks belong to the node that made it. A write that gives the
+tensor another node leaves them behind; only `retain_grad` moves on to the new node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.state import CALL
 from torchshim._core.storage import SLOT_BITS, version_of
 
-# Tensors whose gradient is retained: a write moves that on, so each backward looks.
+# Tensors whose gradient is retained. A write moves that to the tensor's new node, so
+# each backward begins with `move_retained`.
 retaining: dict[int, weakref.ref[Any]] = {}
 
 
@@ -44,9 +45,9 @@ class TensorHooks:
     retained: weakref.ref[Any] | None = None
     # Of a leaf: whether it was such a tensor before it left its graph.
     retains = False
-    # Of tensors with a node: the graph and the slot where they hang, and the
-    # version that was then. (The graph's number, as the graph holds these hooks:
-    # a reference back would be a cycle.)
+    # Of tensors with a node: the graph and the slot where they hang, and the tensor's
+    # version at that time. (The number of the graph, as the graph holds these hooks:
+    # a reference to it would be a cycle.)
     place: tuple[int, int] | None = None
     version = 0
 
@@ -62,7 +63,7 @@ class TensorHooks:
         rec.mark("hook", slot)
 
     def come_last(self, rec: Recorder, tensor: Any) -> None:
-        """Runs after the hooks of its node's other results that hang there by now."""
+        """Moves behind the hooks of the node's other results."""
         recording, slot = place_of(rec, tensor)
         if self.place == (recording.graph, slot):
             recording.hooked[slot] = recording.hooked.pop(slot)
@@ -106,7 +107,7 @@ class TensorHooks:
                 tensor._grad = grad._twin()
             else:
                 # Not the object itself, which may be the caller's.
-                tensor._grad = local.rec.renamed(grad)
+                tensor._grad = local.rec.without_history(grad)
 
     def accumulated(self, leaf: Any) -> None:
         """Runs the hooks of a leaf whose `.grad` was just brought up to date."""
@@ -192,7 +193,7 @@ def new_hooks(tensor: Any) -> TensorHooks:
 
 
 def leave_node(tensor: Any) -> None:
-    """The tensor becomes a leaf: its hooks stay at the node that made it, and its."""
+    """The tensor becomes a leaf: its hooks stay at its node, and it keeps them, too."""
     left: TensorHooks | None = tensor._hooks
     tensor._hooks = None
     if left is not None and (
@@ -204,7 +205,7 @@ def leave_node(tensor: Any) -> None:
 
 
 def move_retained() -> None:
-    """Moves the retaining of gradients to the nodes that tensors have by now."""
+    """Moves `retain_grad` of tensors to the nodes that they have now."""
     for key in list(retaining):  # (of pairs none: making one may end other tensors)
         ref = retaining.get(key)
         tensor = None if ref is None else ref()
@@ -213,8 +214,8 @@ def move_retained() -> None:
         elif tensor._view_of is not None or tensor._hooks.place is None:
             pass  # (A view gets another node when it is used: `derived`.)
         elif tensor._lost is None and tensor._hooks.version != version_of(tensor):
-            # Only a write gives a tensor another node. Most have seen none: they are
-            # not to be looked for in other threads' recordings.
+            # Only a write gives a tensor another node. Most have seen none, and need
+            # not be looked for in other threads' recordings.
             hooks = hooks_of(tensor)
             if hooks is not None:
                 hooks.version = version_of(tensor)

@@ -19,45 +19,53 @@ from torchshim._core.record import Recorder
 from torchshim._core.state import Recording, State, UsedUp
 from torchshim._core.storage import TensorBase, tensor_class
 
-# What the pauses of one walk may hold: many gradients on their way at each are many.
-_WAITING = 20_000
+# How many gradients and events the pauses of one walk may hold together. A walk with
+# more is not remembered.
+_WAITING_BOUND = 20_000
 
-# Python code that a walk calls: hooks of a value, the gradient of a custom function,
-# hooks of a leaf before and after a gradient is added to its `.grad`, hooks of a node
-# before and after its gradients are computed.
-HOOKS, FUNCTION, LEAF, LEAF_AFTER = "hooks", "function", "leaf", "leaf after"
+# Kinds of Python code that a walk calls.
+HOOKS = "hooks"  # of a value
+FUNCTION = "function"  # the backward of a custom function
+LEAF, LEAF_AFTER = "leaf", "leaf after"  # hooks before and after `.grad` is added to
+NODE_BEFORE, NODE_AFTER = "node", "node after"  # pre-hooks and hooks of a node
 MOVE = "move"  # to the device of an operand
-NODE_BEFORE, NODE_AFTER = "node", "node after"
 
-# A value of the running recording: its slot, and its meta. What a read of Python code
-# left outside of any recording has a number below -1 in place of the slot.
+# In what follows recordings are numbered in the order in which a walk met them
+# ("owner"); 0 is the one that it started in.
+
+# A value of the running recording: its slot, and its meta. Where Python code has read
+# something, a gradient may be left outside of any recording: then it has a number below
+# -1 in place of the slot.
 Value = tuple[int, Meta]
 
-# A recording gone through: the number of the one before, the slot there, the state that
-# it was closed at, the slot in it, which of its slots and which nodes have hooks.
+# A recording gone through: (owner before it, slot there, the state that it was closed
+# at, slot in it, which of its slots have hooks, which of its nodes have).
 Owner = tuple[int, int, State, int, frozenset[int], frozenset[int]]
 
+# A leaf that got a sparse gradient and had no `.grad`: (owner, slot of the leaf, its
+# kinds of hooks, its meta, the tensors that the gradient is made of, what makes it).
 SparseLeaf = tuple[int, int, int, Meta, list[Value], Callable[[Sequence[Any]], Any]]
 
-# Runtime scalars that gradients take over: from where, up to where, the recording they
-# are of, and what gives them from its scalars.
+# Runtime scalars that gradients take over: (first place, end, owner that they are of,
+# what gives them from that recording's scalars).
 Copy = tuple[int, int, int, Callable[[Any], Sequence[Any]]]
 
 
 @dataclass(slots=True, eq=False)
 class Jump:
-    """One piece of a walk. Recordings are numbered: 0 is the one that it started in."""
+    """One piece of a walk."""
 
+    # Where it leaves the running recording.
     state: State
-    # Recordings gone through first in this piece.
+    # Recordings that this piece is the first to go through.
     owners: list[Owner]
-    # Other ways into these: (number of the one before, slot there, number, slot in it).
+    # Other ways into recordings: (owner before, slot there, owner, slot in it).
     crossings: list[tuple[int, int, int, int]]
     # Values that entered: ("saved", owner, slot), ("grad", position in leaves) or
     # ("held", number, meta), and the slot they took.
     entered: list[tuple[str, int, Any, int]]
-    # (owner, slot of the leaf, its kinds of hooks, its meta, what its grad held
-    # before, slot and meta of its grad)
+    # Gradients put into leaves: (owner, slot of the leaf, its kinds of hooks, its meta,
+    # what its `.grad` held before (`grad_status`), slot and meta of its `.grad` now).
     leaves: list[tuple[int, int, int, Meta, Any, int, Meta]]
     copied: list[Copy]
     # (owner, slots, whether counted writes matter) of saved values of closed recordings
@@ -72,24 +80,23 @@ class Jump:
     idle: list[tuple[int, int, int]]
     # Gradients that were asked for; the last piece has them.
     results: list[Value | None]
-    # The first result that is the same object, for each.
+    # For each result, the number of the first one that is the same object.
     same: list[int]
     # The call of Python code that the piece ends with; None: it is the last.
     pause: Pause | None = None
-    # Whether it is before such a call, and takes nothing from closed recordings.
+    # Whether it ends with such a call and does nothing but record: it takes nothing
+    # from closed recordings and puts nothing into leaves.
     inner: bool = False
-    # Whether a `.grad` from outside of the recording enters, which is added to.
+    # Whether a `.grad` that is added to enters from outside of the recording.
     adds: bool = False
-    # Which leaves of the whole walk are one; the first piece has it.
+    # Which leaves of the whole walk are the same tensor; the first piece has it.
     facts: LeafFacts | None = None
-    # Leaves without a grad before that got a sparse one: as above up to the meta, then
-    # the tensors that the grad is made of, and what makes it.
     sparse: list[SparseLeaf] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Course:
-    """What all pauses of a walk share."""
+    """What the pauses of a walk share: each has had a beginning of these lists."""
 
     # (owner, slot) of the leaves that gradients arrived at, in this order.
     arrived: list[tuple[int, int]]
@@ -152,7 +159,7 @@ class Read:
 
 
 def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
-    """What is known of gradients in the recording that followed on a read."""
+    """What became of gradients in the recording that begins after a read."""
     first: dict[int, int] = {}
     found: list[Value | None] = []
     for i, value in enumerate(values):
@@ -171,11 +178,11 @@ def carried(rec: Recorder, values: Sequence[Any]) -> list[Value | None]:
 
 
 class NotRepeatable(Exception):
-    """Part of a walk is no function of what a jump edge looks at."""
+    """Part of a walk depends on more than a jump edge compares."""
 
 
 def grad_status(rec: Recorder, leaf: Any) -> Any:
-    """What decides how a gradient is put into a leaf; None: there is no grad yet."""
+    """What decides how a gradient is added to a leaf's `.grad`; None: it has none."""
     grad = leaf._grad
     if grad is None:
         return None
@@ -256,7 +263,7 @@ class Capture:
             n_freed=len(walk.freed),
         )
         self._waiting += 1 + len(pause.waiting) + len(pause.queue) + len(pause.reached)
-        if self._waiting > _WAITING:
+        if self._waiting > _WAITING_BOUND:
             raise NotRepeatable
         jump.inner = not (
             jump.owners

@@ -1,4 +1,4 @@
-"""Events that were recorded before, looked up as the hot path does."""
+"""Events that were recorded before, looked up by the keys that the hot path uses."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Known(Learning):
         return found
 
     def _learnt_event(self, key: Any, start: State) -> State | None:
-        """A known event with numbers that became runtime scalars, which it fills in.
+        """A known event some of whose numbers became runtime scalars; fills these in.
 
-        The others, floats, are left to the caller, who takes them for the first ones.
+        Floats, which come first among the runtime scalars, are left to the caller.
         """
         op, learnt = key[0], start.learnt
         if learnt is None or op.warns is not None:
@@ -72,7 +72,7 @@ def _varying_of(
 ) -> list[tuple[int, int | None, ScalarHole, Any]]:
     """The static numbers in an event's key that may become runtime scalars.
 
-    Each with its place, and its place there if that is a tuple of indices.
+    Each as in `learning.Varying`, but with the number itself at the end.
     """
     found: list[tuple[int, int | None, ScalarHole, Any]] = []
     for i, (param, part) in enumerate(zip(op.params, key[2:], strict=True), 2):

@@ -1,7 +1,7 @@
-"""What a backward walk looks at in leaves, and no path tells.
+"""What a backward walk depends on in leaves that is not part of the path.
 
-A tensor that is a leaf of two recordings has a slot in each: that they are one tensor's
-is told by neither path. Nor does one tell of the hooks of leaves.
+A tensor that is a leaf of two recordings has a slot in each; neither path tells that
+the two are the same tensor. Nor does a path tell of the hooks of leaves.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torchshim._core.state import Recording
 
 @dataclass(slots=True, eq=False)
 class LeafFacts:
-    """What a walk knew of its leaves. Recordings are numbered, 0 is the first."""
+    """Which leaves of a walk were the same tensor. Recordings are numbered from 0."""
 
     # How each recording but the first is reached: (number of one before, slot there).
     ways: list[tuple[int, int]]
-    # (number, slot) of the leaves, and (number, slot, number, slot) of the same ones.
+    # (number, slot) of the leaves; (number, slot, number, slot) of those that are one.
     leaves: list[tuple[int, int]]
     same: list[tuple[int, int, int, int]]
 
     def hold(self, first: Recording) -> bool:
-        """Whether all is so again."""
+        """Whether the same leaves are one again, and no others."""
         reached = [first]
         for number, slot in self.ways:
             hist = reached[number].hists.get(slot)
@@ -39,7 +39,7 @@ class LeafFacts:
         )
 
 
-# Of hooks without a `grad_dtype` of their own.
+# The `grad_dtype` of hooks that have none of their own.
 OWN_DTYPE: Any = object()
 
 
@@ -52,8 +52,11 @@ def grad_dtype(leaf: Any) -> Any:
 
 
 def hook_kinds(leaf: Any) -> int:
-    """What is done when a gradient reaches this leaf, as bits: kinds of Python code,
-    and a `grad_dtype` that is not the leaf's."""
+    """What happens when a gradient reaches this leaf, as bits; 0: it is just added.
+
+    1: hooks; 2: hooks after it was added; 4: hooks of the leaf's node, which somebody
+    holds; 8: a cast to a `grad_dtype` that is not the leaf's dtype.
+    """
     hooks, node = leaf._hooks, leaf._node
     kinds = 0
     if hooks is not None:
@@ -70,7 +73,7 @@ def leaf_facts(
     leaves: Iterable[tuple[Recording, int]],
     numbers: dict[int, int],
 ) -> LeafFacts | None:
-    """Which of the leaves of a walk are one; None if its path tells it.
+    """Which of the leaves of a walk are the same tensor; None if its path tells.
 
     `numbers`: number of a recording -> its number in the walk.
     """

@@ -1,8 +1,8 @@
 """An operator's call becomes an event; numbers that vary become runtime scalars.
 
-A second value of an integer at the same place of the trie, or of the script, has it
-given to the program from then on, in the place of being compiled in. So do the floats
-that an operator names in `varies`.
+An integer is compiled into the program at first. Once a second value of it is met at
+the same place of the trie, or on the same line of the script, it is passed to the
+program instead. The same holds for floats that an operator names in `varies`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from torchshim._core.trie import Trie
 
 # Lines kept whose numbers were seen to vary.
 VARIED_BOUND = 4_096
-# A static number among the arguments that may vary: its part of the key, its place
-# there if that is a tuple of them, the hole that it leaves, and its place among the
-# event's numbers.
+# A static number among the arguments that may vary: which part of the key it is, which
+# item of that part if that is a tuple, the hole that takes its place in the template,
+# and its index among the event's numbers.
 Varying = tuple[int, int | None, ScalarHole, int]
-# For each of these whether it is a runtime scalar.
+# For each of these, whether it is a runtime scalar.
 Mask = tuple[bool, ...]
 
 
@@ -52,8 +52,8 @@ class Learning(Trie):
 
     # Line and operator -> which numbers there were seen to vary.
     varied: dict[Any, Mask]
-    # Line and operator -> the flush before which an operand was which number; none
-    # where it was several.
+    # Line and operator -> (number of flushes when it was last recorded, its numbers
+    # then; none if several calls on the line had different ones).
     last: dict[Any, tuple[int, tuple[Any, ...]]]
 
     def call(self, op: Op, args: Sequence[Any]) -> State:
@@ -65,7 +65,7 @@ class Learning(Trie):
         numbers: list[Varying] = []
 
         def scalar(value: Any, inner: int | None) -> Any:
-            """The key part of a number; notes how the template holds it."""
+            """The part of the key, and the entry of the template, for a number."""
             kind = value.__class__
             if kind is float:
                 values.append(value)
@@ -234,7 +234,7 @@ class Learning(Trie):
         elif learnt is not None:
             return learnt
         elif self._chooses_of_input(op, operands, numbers):
-            # Which part of its data a program takes is what varies first of all.
+            # The part of its data that a program takes is most likely to vary.
             return (True,) * len(numbers)
         return self._mask_of_line(op, numbers, given)
 
@@ -244,10 +244,10 @@ class Learning(Trie):
         numbers: Sequence[Varying],
         given: tuple[Any, ...],
     ) -> Mask | None:
-        """Which of the numbers varied in the script's line, if any.
+        """Which of the numbers varied on the script's line, if any.
 
-        What varies in one iteration of a loop does so in the others; and an operand
-        that is another number in each recording, whatever else differs in these.
+        What varies in one iteration of a loop does so in the others. So does an operand
+        that was another number in the recording before, whatever else differs.
         """
         line = self._line(op, numbers)
         mask = self.varied.get(line)
@@ -268,7 +268,7 @@ class Learning(Trie):
 
     @staticmethod
     def _line(op: Op, numbers: Sequence[Varying]) -> Any:
-        """The line of the script that numbers of an operator stand in."""
+        """A key for the numbers of an operator on a line of the script."""
         return caller(), op, tuple(n[:2] for n in numbers)
 
     def _note_varied(

@@ -1,4 +1,9 @@
-"""Where a backward walk ends: leaves, and when their gradient is whole."""
+"""Where a backward walk ends: leaves.
+
+Their gradients are put into `.grad` at the end of the walk. Where Python code that may
+look at `.grad` is called, leaves are finished as soon as their gradient is *whole*,
+that is, all that can reach them has: PyTorch would have finished them by then.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +116,7 @@ class Leaves(Graph):
         return leaf
 
     def catch_up(self) -> None:
-        """As `finish_whole`, for calls of Python code that no jump edge repeats."""
+        """As `finish_whole`, before a call of Python code that no jump edge repeats."""
         self.capture = None
         self.finish_whole()
 
@@ -235,7 +240,7 @@ class Leaves(Graph):
     def collect(
         self, recording: Recording, slots: Sequence[int], grads: Sequence[Any]
     ) -> None:
-        """Notes gradients of values that are no leaves, and were asked for."""
+        """Notes gradients that were asked for of values that are not leaves."""
         for slot, grad in zip(slots, grads, strict=True):
             if grad is not None:
                 for i in self.targets.get((recording, slot), ()):
@@ -243,7 +248,7 @@ class Leaves(Graph):
                     self.results[i] = grad if before is None else added(before, grad)
 
     def put(self, leaf: Any, place: Place, grad: Any) -> None:
-        """Puts the gradient of a leaf where it belongs, through its hooks.
+        """Puts the gradient of a leaf where it belongs, after its hooks.
 
         They get None where no gradient has come.
         """
@@ -313,8 +318,8 @@ class Leaves(Graph):
                 self.rec.delivering = False
 
     def own(self, grad: Any) -> Any:
-        """The gradient as a tensor that nobody else holds: `.grad` is added to."""
+        """The gradient as a tensor that nobody else holds, as `.grad` is written to."""
         if id(grad) in self.given or self.called:
-            grad = grad._twin() if grad._composed else self.rec.renamed(grad)
+            grad = grad._twin() if grad._composed else self.rec.without_history(grad)
         self.given.add(id(grad))
         return grad

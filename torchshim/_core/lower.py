@@ -54,7 +54,7 @@ def has_checks(event: State) -> bool:
 
 
 def called(call: Any) -> str:
-    """What errors of checks call a call."""
+    """The name of a call in errors of checks."""
     if call.op is not None:
         return call.op.public
     return f"the gradient of {call.inner.op.public}"
@@ -96,7 +96,7 @@ class Lowered:
         self.place = place_of(state.device)
         metas = [meta for event in events for meta in event.metas]
         self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
-        # What it has to do: how many elements the operators read, or write.
+        # How much work it is: the elements that operators read or write.
         self.elements = sum(
             max(elements_of(e.given), elements_of(e.metas))
             for e in events
@@ -126,7 +126,7 @@ class Lowered:
         for k, place in places.items():
             single[k : k + place.length] = [False] * place.length
         alone = {e.depth for e, s in zip(calls, single, strict=True) if s}
-        # Operators that XLA sees, those of an outline once.
+        # How many operators XLA sees; those of an outline count once.
         outlines = {id(p.outline): p.outline for p in places.values()}
         self.size = len(alone) + sum(len(o.events) for o in outlines.values())
         wanted = wanted_pulls([e for e in calls if e.depth in alone])
@@ -210,7 +210,7 @@ class Evaluation:
             wrt = self.wanted[event.depth]
             outs, pull = call.linearize(operands, values, wrt)
             if call.convolves:
-                # The first results are of no use, which XLA finds.
+                # XLA drops the first results, which nothing uses.
                 outs, pull = applied(call)(operands, values), in_windows(pull)
             self.pulls[event.depth] = wrt, pull
         else:
@@ -305,7 +305,7 @@ def evaluate_outline(
 
 
 def not_inlined() -> Any:
-    """XLA's wish list for a call: to stay one. On the CPU, where it was measured."""
+    """Asks XLA not to inline a call. On the CPU only, where it was measured."""
     if set_xla_metadata is None or platform() != "cpu":
         return nullcontext()
     return set_xla_metadata(inlineable="false")

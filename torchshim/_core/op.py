@@ -296,90 +296,114 @@ def op(
 ) -> Any:
     """Declares an operator; the decorated function is returned unchanged.
 
+    Names and forms:
+
     - `name`: the key in `REGISTRY` (default: the function's name); `public`: the name
-      users call (default: `name`). Several operators with one public name and
-      `overload=True` are told apart by their arguments, in order of declaration.
-    - `promote`: a promotion kind of `_core.promotion`; tensors and numbers reach the
-      function in the computation dtype and results leave in the result dtype.
-    - `grad_fn`: PyTorch's node name, or a function of the arguments giving it.
-    - `saves`: what PyTorch saves for backward: names of parameters, "result"
-      ("result0", "result1": one of two), "intermediate": what it computes on the way,
-      which users cannot overwrite; "computed": beside the first parameter, which is
-      saved too, what is computed of it; a dict from a differentiated parameter to those
-      it needs. Default: everything.
-    - `differentiable`: False, or the names of the parameters gradients flow to, or a
-      function of the arguments (None for tensors) that gives these names.
-    - `edges`: those names in the order of the edges of PyTorch's node, where that is
-      another; None for an edge that leads nowhere.
-    - `fits`: the parameters whose numbers are refused where those of the computation
-      dtype, or of the function's own choice (`promotion.element`), are too small for
-      them (default: they wrap around, or are infinite); see `Inference.noticed`.
-    - `out`: whether there is `out=` (default: for functions of tensors of one result);
-      a text: of the result's own dtype alone, and what is said of another, with
-      `have`, `want` and parameters; one for each of several results. "exact" and "same"
-      are the texts of most functions, and of PyTorch's element-wise loops. "asked": of
-      the parameter `dtype`'s alone, where that is given; "computed": and otherwise the
-      function is asked for the dtype that `out` has; "unfollowed": as "exact", and
-      autograd takes it for an operator without a derivative. Or a function of arguments
-      that gives True or a text.
-    - `castable`: what is said of an `out=` of a dtype that the result can't be cast to,
-      where that is not what PyTorch says usually.
-    - `layout`: "preserve" gives element-wise memory order (the default with promote),
-      an `Arranged` depends on the other arguments, too; a function of the operands'
-      (shape, strides) gives strides.
+      users call (default: `name`); `aliases`: further ones. Several operators with one
+      public name and `overload=True` are told apart by their arguments, in order of
+      declaration.
+    - `namespaces`: the modules that have the function ("torch" is torch itself,
+      "special" is `torch.special`); `method`: whether tensors have it as a method, or
+      that method's name, if it is another.
+    - `inplace`: whether there is an in-place form, or a dict of the fields that are
+      different for it. `inplace_check` and `inplace_gradient_check` raise what that
+      form alone refuses, before all else.
+    - `out`: whether there is `out=` (default: for functions of tensors with one
+      result). A text: only the result's own dtype is accepted, and this is the error
+      otherwise, with `have`, `want` and parameters; a tuple has one for each of several
+      results. "exact" and "same" are the texts of most functions, and of PyTorch's
+      element-wise loops. "asked": only the dtype that the parameter `dtype` asks for,
+      if it does; "computed": if it doesn't, the function is asked for the dtype of
+      `out`; "unfollowed": as "exact", and autograd takes it for an operator without a
+      derivative. Or a function of the arguments that gives True or a text.
+    - `castable`: the error for an `out=` of a dtype that the result can't be cast to,
+      where PyTorch has another one than usual.
+    - `named_result`: the names of the fields, for several results.
+    - `mutates`: the parameters whose tensors the results replace, see `Writing.mutate`.
+
+    Dtypes and memory:
+
+    - `promote`: a promotion kind of `_core.promotion`. Tensors and numbers reach the
+      function in the computation dtype, and results leave in the result dtype.
     - `operands`: the parameters that take part in promotion (default: all tensors and
       operands); the others keep their dtype.
+    - `fits`: the parameters for which numbers are refused that the computation dtype,
+      or one that the function chooses (`promotion.element`), cannot hold. Without it
+      they wrap around or become infinite. See `Inference.noticed`.
+    - `view`: a `View`, if the result may share the memory of the first operand.
+    - `layout`: "preserve" gives element-wise memory order (the default with `promote`);
+      an `Arranged` one that depends on other arguments, too; a function of the
+      operands' (shape, strides) gives strides.
     - `part`: whether it replaces a part of its first operand, or a function of the
-      arguments (None for tensors) that says so: PyTorch's gradient is what arrives with
-      zeros in that part, even where that is all of it.
-    - `passes`: the parameters whose gradient is the very one that arrives, where it has
-      their shape and dtype; or a function of the arguments (None for tensors, NaN for
-      runtime scalars) that gives them. In PyTorch that is one tensor, too.
-    - `curved`: False for operators that are piecewise linear: their gradient does not
-      depend on the operands, so that second derivatives do not flow to them; or a dict
-      from a differentiated parameter to those that its gradient does depend on.
-    - `mutates`: the parameters whose tensors the results replace, see
-      `Recorder.mutate`.
+      arguments (None for tensors) that says so. PyTorch's gradient is then what
+      arrives, with zeros in that part, even where that is all of it.
+    - `overlaps`: whether the in-place form accepts expanded tensors, in which several
+      elements are one in memory; a tuple with a name and an example of a write by
+      index: it does, with a warning that shows them.
+    - `apart`: the parameters whose memory must not be written to, by `out=` or the
+      in-place form; `whole`: those whose memory may be, if it is exactly what is
+      written (default: all of element-wise operators).
+
+    Gradients:
+
+    - `grad_fn`: the name of PyTorch's node, or a function of the arguments (metas for
+      tensors) that gives it. Default: made from the public name; "": it has no node of
+      its own, but that of its operand.
+    - `saves`: what PyTorch saves for backward (default: everything). Names of
+      parameters; "result" ("result0", "result1": one of two); "intermediate": what it
+      computes on the way, which users cannot overwrite; "computed": besides the first
+      parameter, what is computed from it. Or a dict from a differentiated parameter to
+      those it needs.
+    - `differentiable`: False, or the names of the parameters that gradients flow to, or
+      a function of the arguments (None for tensors) that gives these names.
+    - `edges`: these names in the order of the edges of PyTorch's node, if that is
+      another; None stands for an edge that leads nowhere.
+    - `passes`: the parameters whose gradient is the very tensor that arrives, if it has
+      their shape and dtype, as in PyTorch; or a function of the arguments (None for
+      tensors, NaN for runtime scalars) that gives them.
+    - `curved`: False for operators that are piecewise linear: second derivatives do not
+      flow to the operands, as the gradient does not depend on them. Or a dict from a
+      differentiated parameter to those that its gradient depends on.
+    - `one_node`: whether PyTorch's gradient of it is one node, too. Then each part of
+      the gradient, even a bias's, has the history of everything that the node saved.
+    - `sparse_grad`: a function of the arguments (metas for tensors). Where the gradient
+      of the first operand is sparse, it gives the name of the operator that makes it,
+      and whether that leaves values out (`_ops/sparse_gradients.py`); otherwise None.
+
+    Errors:
+
+    - `real_gradients`: the name by which PyTorch refuses complex results that require
+      grad, unless in place; or a function of the arguments that gives it.
+    - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
+      operator's function cannot. `warns(*metas or values)`: the text of PyTorch's
+      warning at the call, if there is one; such calls always take the slow path.
     - `checks(*args)`: data-dependent checks, see `_core.checks`; `checks_for(metas)`:
       whether there are any for tensors of these metas (default: always);
       `gradient_checks(results, cotangents)`: those of its gradient, where a cotangent
       may be None.
-    - `convolves`: whether it is a convolution, see `_core.convolutions`.
-    - `one_node`: whether PyTorch has a node for its gradient as well, so that each part
-      of it, a bias's too, has the history of all that the node holds.
-    - `real_gradients`: the name by which PyTorch refuses complex results that require
-      grad, but in place; or a function of the arguments that gives it.
-    - `typecheck(*metas or values)`: raises what PyTorch raises at the call, where the
-      operator's own function cannot. `warns(*metas or values)`: the text of PyTorch's
-      warning at the call, if there is one; such calls always take the slow path.
-    - `inplace`: whether there is an in-place form, or which fields are others there;
-      `inplace_check`, `inplace_gradient_check`: what it alone raises, before all else.
-    - `static_for(metas)`: whether integers stay static for tensors of these metas, as
-      `typecheck` asks for their values (default: they may become runtime scalars).
-    - `varies`: the static floats that become runtime scalars where they are seen to
-      vary, each with an open interval, and numbers in it that are no such ones. The
-      others stay static: they are refused, or have an algorithm of their own. The
-      function gets runtime scalars without dimensions that promote nothing, and so
-      computes with them in double precision, as Python does.
+
+    Shapes and numbers:
+
     - `shape`: a function of the arguments (shapes for tensors) that gives the one shape
-      that all results have, or None where the operator's function has to be asked: also
-      for all that it refuses on account of shapes. Without it, element-wise operators
-      give the shape that their operands are expanded to, and others are traced for each
-      shape.
-    - `sparse_grad`: a function of the arguments that gives None, or where the gradient
-      of the first operand is sparse what makes it, and whether that leaves values out:
-      an operator, see `_ops/sparse_gradients.py`.
+      of all results; None where a trace of the operator's function has to tell, which
+      is also where the function refuses the shapes. Without it, element-wise operators
+      broadcast their operands, and others are traced for each shape.
+    - `static_for(metas)`: whether integers stay static for tensors of these metas,
+      since `typecheck` needs their values (default: they may become runtime scalars).
+    - `varies`: static floats that become runtime scalars once they are seen to vary:
+      for each an open interval, and numbers in it that stay static. Those, and numbers
+      outside, are refused or have an algorithm of their own. The function gets a
+      runtime scalar as a 0-dim array that promotes nothing, so that it computes with it
+      in double precision, as Python does.
+
+    Programs:
+
     - `level`: the function itself handles the dimension of the `vmap` whose number is
       the parameter `level`: that of this operand, or of its "result".
-    - `overlaps`: whether the in-place form takes expanded tensors, several of whose
-      elements are one in memory; a name and an example of a write by index: with
-      a warning that tells them.
-    - `apart`: the parameters whose memory must not be written to, by `out=` or the
-      in-place form; `whole`: those whose memory may be if it is exactly what is written
-      (default: all of element-wise operators, which `layout` tells).
-    - `on_stack`: for an operator that joins tensors, or takes one apart: the same as a
-      linear function of the stack of its operands, or to the stack of its results,
-      where these are all alike, see `_core.stacks`.
+    - `convolves`: whether it is a convolution, see `_core.convolutions`.
+    - `on_stack`: for an operator that joins tensors, or takes one apart, where these
+      are all alike: the linear function of the stack of its operands, or to the stack
+      of its results, that does the same, see `_core.stacks`.
     """
 
     def declare(fn: Callable[..., Any]) -> Callable[..., Any]:

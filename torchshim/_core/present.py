@@ -1,4 +1,8 @@
-"""What the memory of a value holds by now, which PyTorch's gradients use."""
+"""What the memory of a saved value holds by now: PyTorch's gradients use that.
+
+Where no version counted a write (it went through `.data`), PyTorch raises no error, and
+computes the gradient from what the memory holds at the time of the backward.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +88,7 @@ class Present(Leaves):
             else:
                 return saved  # as above
             piece = holder
-        found = self.viewed(self.rec.renamed(piece), views)
+        found = self.viewed(self.rec.without_history(piece), views)
         if tracked:
             if found._tmeta.shape != saved._tmeta.shape:
                 raise NotImplementedError(INNER_REPLACED)
@@ -97,9 +101,10 @@ class Present(Leaves):
         return self.rec.result(call)
 
     def on_leaf(self, recording: Recording, slot: int) -> Any:
-        """The view of a leaf that a value is, made anew of what that holds by now.
+        """The view of a leaf that a value is, made anew from what the leaf holds now.
 
-        None if it is none, or that has other memory by now, where views stay behind.
+        None if it is no view of a leaf, or if the leaf has other memory by now: views
+        stay behind on the old.
         """
         views: list[tuple[Recording, State, int]] = []
         while True:
@@ -115,7 +120,7 @@ class Present(Leaves):
         return self.viewed(leaf, views)
 
     def viewed(self, piece: Any, views: Sequence[tuple[Recording, State, int]]) -> Any:
-        """A view of a value, as those were made that are given, the last one first."""
+        """A view of a value by the events of `views`, which has the last one first."""
         for recording, event, k in reversed(views):
             scalars = self.scalars_of(recording, event)
             made = self.rec.event(event.call, [piece], scalars)

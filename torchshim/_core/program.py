@@ -73,25 +73,28 @@ watchers: list[Callable[[Any, int, Any], None]] = []
 
 # Programs are compiled in two tiers: fast at first where that is not noticed, and fully
 # optimized once they have run often; `docs/compilation.md`.
-# XLA takes a tenth of a second for so few operators (an outline's count once): nothing
-# is to be gained.
+
+# Programs of at most so many operators (those of an outline count once) are optimized
+# at once: that takes XLA a tenth of a second.
 SMALL = 12
 # Code that was compiled fast takes some 3 ns more for each element that an operator
-# reads or writes; full optimization 10 ms more for each operator, and for ten more. So
-# many runs, divided by elements an operator, cost a quarter of that time.
+# reads or writes. Full optimization takes 10 ms more for each operator, and 100 ms for
+# the program. So a quarter of that time is lost after this many runs, times operators
+# (and ten), divided by elements.
 QUARTER = 800_000
-# A program that would run so often meanwhile is light: the difference is not noticed.
+# A program is light if it runs at least so often until then: nobody notices how it was
+# compiled.
 LIGHT_RUNS = 100
-# Another program that was compiled fast is optimized when its runs have cost as much as
-# that (four quarters), and not before so many; a rare one, of many that would be, after
-# so many.
+# Others are compiled fast only if they update nothing. They are optimized when all of
+# that time is lost, after so many runs at the earliest;
 FAST_RUNS = 2
+# or, where they are one of many variants, after so many.
 RARE_RUNS = 20
-# An output of so many bytes may be more than there is memory for. The process aborts or
-# waits forever when such a program's results are read without having waited for them.
+# An output of so many bytes may be more than there is memory for. Then the process
+# aborts or hangs if the results are read without having waited for the program.
 LARGE = 1 << 30
-# What saves most of XLA's work: no LLVM passes, the older of its two code generators,
-# no threads. The code takes two to eight times as long.
+# Options that save most of XLA's work: no LLVM passes, the older of its two code
+# generators, no threads. The code takes two to eight times as long to run.
 _FAST = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_use_fusion_emitters": False,
@@ -112,7 +115,7 @@ _DOUBLE = {dtypes.float64, dtypes.complex128}
 
 
 def fast_options() -> dict[str, Any]:
-    """Those of XLA's options for a fast compilation that this XLA knows."""
+    """XLA's options for a fast compilation, as far as this XLA knows them."""
     return known(tuple(_FAST.items()))
 
 
@@ -126,7 +129,7 @@ def options(rank: int, convolved: Set[dtypes.dtype]) -> dict[str, Any]:
 
 
 def known(wanted: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Those of some options for the CPU that this XLA knows; none elsewhere."""
+    """Options for the CPU, as far as this XLA knows them; none on other devices."""
     return _known(wanted) if platform() == "cpu" else {}
 
 
@@ -155,10 +158,9 @@ def raise_lack_of_memory(error: Exception) -> None:
 
 
 def fast_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
-    """How often a program runs as it was compiled fast; 0: it is optimized at once.
+    """How often a program runs as compiled fast; 0: it is optimized at once.
 
-    A program that `updates` nothing may well run only once, and so may a `rare` one; of
-    a light one the difference is not noticed for long.
+    A program that `updates` nothing may well run only once, and so may a `rare` one.
     """
     if not fast_options():
         return 0
@@ -173,7 +175,7 @@ def fast_runs(lowered: Lowered, updates: bool, rare: bool) -> int:
 
 
 def _on_device(array: Any) -> Any:
-    """What was made on the host is donated like what a program made.
+    """An array that can be donated, though it may have been made on the host.
 
     So the first step of a loop runs the same program as the others.
     """
@@ -185,10 +187,11 @@ _SPARED = 1 << 26
 
 
 def _spared(gift: list[Any]) -> list[Any]:
-    """Copies to donate, so that an exception from elsewhere loses nothing.
+    """Copies to donate in a first run: an exception at any moment loses nothing.
 
-    A first run goes through Python code of JAX's, where an exception that another
-    thread sets for this one may come between the run and what it gives.
+    A first run goes through Python code of JAX's. There an exception that another
+    thread sets for this one may come after the program has run, but before its results
+    are here.
     """
     if platform() != "cpu" or sum(array.nbytes for array in gift) > _SPARED:
         return gift
@@ -310,7 +313,7 @@ class Program:
             self.entry = self.known  # what holds Ctrl-C back looks at it
 
     def _wait(self, result: list[Any]) -> None:
-        """Until a large program has run. Without memory for it there is no result."""
+        """Waits for a large program; without memory for it there is no result."""
         if self.large is None:
             leaves = jax.tree_util.tree_leaves(result)
             self.large = any(leaf.nbytes >= LARGE for leaf in leaves)
@@ -400,10 +403,11 @@ CACHE = ProgramCache()
 
 
 def forget_traces() -> None:
-    """Lets go of what JAX's functions were traced to, for each shape they met.
+    """Clears what JAX keeps of its functions' traces, one for each shape they met.
 
-    JAX keeps it without a bound, some 20 KB for a small program; it is needed while a
-    program is made, not when it runs. Where JAX keeps it elsewhere, nothing is done.
+    JAX keeps them without a bound, some 20 KB for a small program. They are needed
+    while a program is made, not when it runs. Does nothing if this JAX keeps them
+    elsewhere.
     """
     trace = getattr(partial_eval, "trace_to_jaxpr", None)
     clear = getattr(trace, "cache_clear", None)
@@ -412,10 +416,10 @@ def forget_traces() -> None:
 
 
 def trim_memory() -> None:
-    """Has the C library give the system what was freed, where it is glibc.
+    """Has glibc, where it is the C library, give freed memory back to the system.
 
-    It keeps what lies between that which is in use: after some thousands of programs
-    that is more than 100 MiB.
+    It keeps free memory that lies between memory in use, after some thousands of
+    programs more than 100 MiB.
     """
     try:
         trim = ctypes.CDLL(None).malloc_trim
@@ -442,9 +446,9 @@ def matched_donations(
 def ordered(state: State, outputs: Sequence[int]) -> tuple[int, ...]:
     """The outputs in the order that a program gives them in.
 
-    JAX gives the memory of the k-th donated input to the k-th output of its shape and
-    dtype. XLA copies it first, unless what was donated is the old value of that very
-    output: outputs that replace an input come first, in its order.
+    JAX gives the memory of the k-th donated input to the k-th output of the same shape
+    and dtype. XLA copies the input first, unless it is the old value of that very
+    output. So the outputs that replace an input come first, in the order of the inputs.
     """
     successors = replaced_inputs(state, outputs)
     return *successors, *[slot for slot in outputs if slot not in successors]

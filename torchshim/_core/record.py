@@ -43,11 +43,12 @@ from torchshim._core.versions import versions_of
 from torchshim._core.waiting import Waiter
 
 # A recording that grows past this many events is flushed where an iteration of the
-# script's loop begins, or when it has grown by so many more.
+# script's loop begins,
 LENGTH_BOUND = 2000
+# or when it has grown by so many more.
 SEARCH_BOUND = 1000
-# So is one that grows past this many during a backward: cutting it there keeps all
-# that its rest needs.
+# During a backward more are allowed, as everything that the rest of it needs has to be
+# kept where it is cut.
 WALK_BOUND = 8000
 
 # Called after each operator in anomaly mode, with the recorder and the depth before.
@@ -58,10 +59,10 @@ _idle: list[Recorder] = []
 
 
 class ForwardInputs:
-    """What custom functions were given, while their forward runs: it may write to it.
+    """The inputs of a custom function while its forward runs, which may write to them.
 
-    `slots`, `metas`: those of the tensors by then; `outer`: what the function was given
-    that is running around this one.
+    `slots`, `metas`: those that the tensors had at its start; `outer`: the inputs of
+    the function whose forward called it, if one did.
     """
 
     __slots__ = ("kept", "metas", "outer", "slots", "tensors")
@@ -77,11 +78,11 @@ class ForwardInputs:
         self.slots = slots
         self.metas = metas
         self.outer = outer
-        # Tensors on these slots, where the recording has ended since.
+        # Tensors on these slots, if the recording has ended since.
         self.kept: Sequence[TensorBase] = ()
 
     def keep(self, rec: Recorder) -> None:
-        """To be called before a recording ends that the slots are of."""
+        """Call this before the recording ends that the slots belong to."""
         if not self.kept:
             given = zip(self.tensors, self.slots, self.metas, strict=True)
             self.kept = [
@@ -215,18 +216,18 @@ class Recorder(Transforming):
                 self.mode = self.bits
 
     def enter_node(self) -> tuple[int, list[Any] | bool | None]:
-        """Notes the modes that a node's Python code starts in, for `leave_node`."""
+        """Gives the modes that a node's Python code starts in, for `leave_node`."""
         found = self.bits, self.thread_before
         self.thread_before = None
         return found
 
     def about_to_change(self) -> None:
-        """To be called before anything of `by_node` changes in this thread."""
+        """Call this before any setting of `by_node` changes in this thread."""
         if self.thread_before is None:
             self.thread_before = [read() for read, _ in by_node]
 
     def restore_thread(self, bits: int) -> None:
-        """Takes back what a node's Python code changed of its thread."""
+        """Undoes what a node's Python code changed in its thread."""
         before, self.thread_before = self.thread_before, None
         if isinstance(before, list):
             for (_, put), value in zip(by_node, before, strict=True):
@@ -235,16 +236,16 @@ class Recorder(Transforming):
         self.set_mode()
 
     def leave_node(self, modes: tuple[int, list[Any] | bool | None]) -> None:
-        """Ends what a node's Python code changed of its thread."""
+        """Undoes what a node's Python code changed in its thread, if anything."""
         bits, before = modes
         if self.bits != bits or self.thread_before is not None:
             self.restore_thread(bits)
         self.thread_before = before
 
     def make_room(self, meta: Meta | None = None) -> None:
-        """Flushes a recording that has grown long; between events of users only.
+        """Flushes a recording that is long, or on another device than `meta`.
 
-        Or one of another device than that of the value `meta` that is to come.
+        Only to be called between events of users. `meta`: a value that comes next.
         """
         if self._is_long() or (meta is not None and self._is_elsewhere(meta)):
             self.flush()
@@ -260,11 +261,9 @@ class Recorder(Transforming):
         return bool(meta.shape) or where.type != "cpu"
 
     def cut(self, operands: Sequence[Any]) -> None:
-        """Flushes before a new event where a program had better end.
+        """Flushes before a new event if a program should end there.
 
-        That is: where the script's loop begins; after an update by hand (a training
-        step is one program, as `Optimizer.step` makes it); in what has grown long;
-        where another device is used.
+        The places are listed in `docs/compilation.md`.
         """
         if self._is_long() or any(map(self._is_elsewhere, _metas_of(operands))):
             self.flush()
@@ -277,9 +276,9 @@ class Recorder(Transforming):
                 self.flush()
 
     def _ends_step(self, operands: Sequence[Any]) -> bool:
-        """Whether parameters were changed since a backward, and what is next is new.
+        """Whether parameters were updated by hand after a backward, and this ends it.
 
-        That is: one of them is used, or the next iteration begins.
+        It is where one of them is used, or where the next iteration begins.
         """
         if not self.recording.freed:
             return False
@@ -295,7 +294,7 @@ class Recorder(Transforming):
         return updated
 
     def _is_prepared(self, operands: Sequence[Any]) -> bool:
-        """Whether gradients begin here, after something that is often another."""
+        """Whether gradients begin here, after a preparation that varies."""
         state = self.state
         if state.tracks or not self.grad or state.depth == state.n_inputs:
             return False
@@ -305,7 +304,10 @@ class Recorder(Transforming):
         return False
 
     def _enters_loop(self) -> bool:
-        """Asked where the recording is new; at its start, while no loop was seen."""
+        """Whether the script's outermost loop begins with the next event.
+
+        Looked for where the recording is new, or at its start while no loop was seen.
+        """
         loops, state = self.loops, self.state
         if state.next and (loops.in_loop or state is not self.root):
             return False
@@ -343,7 +345,7 @@ class Recorder(Transforming):
                     raise
 
     def discard_unreachable(self) -> None:
-        """Forgets a recording that nobody can ask for any more: its thread ended."""
+        """Drops the recording of a thread that has ended, if nobody can ask for it."""
         with self.lock:
             if self.state is self.root:
                 return
@@ -372,8 +374,9 @@ class Recorder(Transforming):
     ) -> None:
         """Hands the arrays out and starts the next recording.
 
-        `values`: of the tensors, storages and raws alive, then of what `savers` tells.
-        It can be done again where an interrupt broke it off.
+        `values`: arrays of the tensors, storages and raws alive, then of the slots in
+        `savers`. `history`: whether anything alive has a history. If an interrupt
+        breaks this off, it can be called again.
         """
         recording.ended = state
         if history:
@@ -423,7 +426,7 @@ class Recorder(Transforming):
         self._start_anew()
 
     def abandon(self, error: Exception) -> None:
-        """Takes back a recording whose program met an error."""
+        """Undoes a recording whose program met an error."""
         with value_lock:
             Undo(self, error).run()
             self.unstored.clear()
@@ -455,7 +458,7 @@ class Recorder(Transforming):
         recording.savers = savers
         recording.saved = saved
         recording.versions = versions_of(self, state, recording, tuple(saved))
-        # Some of these have other memory already.
+        # -1 matches no count: some of these have other memory already.
         recording.hidden = -1 if recording.moved else hidden_writes[0]
         recording.bases.clear()
         recording.counted.clear()
@@ -474,7 +477,7 @@ class Recorder(Transforming):
     def note_report(self, sites: list[Any], report: Any) -> None:
         """Keeps what a program's checks found until the next read."""
         self.reports.append((sites, report))
-        # A loop that never reads keeps failures, and forgets what went well.
+        # In a loop that never reads, failures are kept and successes dropped.
         if len(self.reports) > 64 and not np.asarray(self.reports[0][1])[:, 0].any():
             del self.reports[0]
 
@@ -536,7 +539,7 @@ local = keep(Local())
 
 
 def refresh_modes() -> None:
-    """To be called when a global default changed."""
+    """Call this when a global default has changed."""
     for recorder in recorders:
         recorder.set_mode()
 
@@ -562,7 +565,7 @@ def _metas_of(operands: Sequence[Any]) -> Iterator[Meta]:
             yield from _metas_of(value)
 
 
-# Of so many events that follow another the one used last is told from a new one.
+# A new event is compared with the one used last of at most so many known ones.
 _COMPARED = 64
 
 

@@ -1,9 +1,8 @@
-"""The part of a walk that calls Python code, and that goes on where repeating ends.
+"""The part of a walk that calls Python code, and that walks on where repeating ends.
 
 Between two calls of Python code a walk repeats a piece of its jump edge (`engine`).
-While it does its own fields say nothing of where it is; where something is not as it
-was then, they are restored from what the jump edge knows, and the walk goes on event by
-event.
+Meanwhile its own fields do not say where it is. If something is not as it was then,
+they are restored from the jump edge, and the walk goes on event by event.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Replay(Leaves):
         wrt: tuple[int, ...],
         grads: Sequence[Any],
     ) -> list[Any]:
-        """What Python code makes of gradients, noted for the jump edge."""
+        """What Python code makes of gradients; a new piece of the jump edge begins."""
         self.finish_whole()
         if self.rec.unstored:  # the code may look at a `.grad` in NumPy's memory
             self.capture = None
@@ -112,7 +111,7 @@ class Replay(Leaves):
         return found
 
     def look_for_writes(self, before: State) -> None:
-        """Notes that Python code has written to something since."""
+        """Looks whether Python code has written to something since `before`."""
         state = self.rec.state
         while state is not before and state.parent is not None:
             if state.write is not None or state.kind == MARK or state.mutated():
@@ -121,7 +120,7 @@ class Replay(Leaves):
             state = state.parent
 
     def _look_again(self) -> None:
-        """Takes what the running recording has come to for what the walk knows."""
+        """Has the walk know the running recording as it is now."""
         self.frozen, self.writes = self.rec.state, None
         self.tables.pop(self.rec.recording.seq, None)
 

@@ -1,9 +1,10 @@
 """Recordings run event by event, where a script's structure follows its data.
 
-A tree, or a sentence of another length in each iteration, makes each recording a new
-one; its events are not. Instead of a program for each recording there is a *kernel* for
-each kind of event (a call and the shapes of its operands), which all recordings share:
-compiled, or computed by NumPy where compiling would take longer (`Hosted`).
+Where each iteration has another tree, or a sentence of another length, each recording
+is new, but its events are not. Instead of a program for each recording there is a
+*kernel* for each kind of event (a call and the shapes of its operands), which all
+recordings share: compiled, or computed by NumPy where compiling would take longer
+(`Hosted`).
 """
 
 from __future__ import annotations
@@ -40,37 +41,46 @@ from torchshim._core.placement import computing_on, platform, put_default
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
-# Programs of fewer events are compiled soon enough, but where they are known to vary.
+# What `make_program` chooses by; `docs/compilation.md` has the choice as tables. Times
+# are seconds, as measured.
+
+# Shorter recordings are compiled soon enough, except where they are known to vary.
 _LEAST_EVENTS = 64
-# The last recordings that ended at a line: at least so many of them, at most so many
-# that are looked at, each run so few times at the mean, and the next one is taken for
-# another that will not run often.
+# The next recording at a line is expected to run seldom if at least `_LEAST` of the
+# last `_LAST` that ended there are known, and ran `_FEW_RUNS` times or less on average.
 _LEAST, _LAST, _FEW_RUNS = 3, 16, 10
-# Seconds, as measured: what a run takes longer for each event that is run alone, and
-# for each element, which an optimized program keeps in a register; and
-# what making a kernel takes, counted as so many of them beside those that were made.
-_EVENT, _ELEMENT, _KERNEL, _AS_MANY = 10e-6, 1e-9, 0.035, 8
-# Bytes that are overwritten by donation, of which event by event there are two copies.
+
+# Kernels: how much longer a run takes for each event that is run alone, and for each
+# element (an optimized program would keep it in a register).
+_EVENT, _ELEMENT = 10e-6, 1e-9
+# The time to make a kernel, before any was made; it counts as much as `_AS_MANY`
+# others.
+_KERNEL, _AS_MANY = 0.035, 8
+# Recordings that donate more bytes are always programs: kernels would need two copies.
 _COPIED = 64 * 2**20
-# Elements up to which code that was compiled fast is as good.
+# Kernels for at most so many elements are compiled fast: the code is as good.
 _SMALL = 4096
-# Seconds, as measured, where NumPy computes: what tracing a kind of events takes, and
-# where it was traced for many sizes before; what an event takes besides its equations,
-# and each of its elements at least; and what XLA takes for an operator compiled fast,
-# and for a program.
-_TRACE, _SIZED, _HOST_EVENT, _HOST_ELEMENT, _COMPILE = 3e-3, 0.3e-3, 10e-6, 1e-9, 8e-3
-_PROGRAM = 0.02
-# What compiling must take where recordings are known to vary; where others at the line
-# ran seldom, too, for what has no part in a gradient; for others. How many times as
-# long as the first run by NumPy that is.
-_LEAST_VARYING, _LEAST_PLAIN, _LEAST_COMPILE, _TIMES = 0.025, 0.05, 2.0, 3
-# The part of it that runs by NumPy may take, and how often that computes at least, also
-# what has no part in a gradient: programs differ in last bits, and scripts compare what
-# a model gives for the same input.
+
+# NumPy: the time to trace a kind of events, and one that was traced for many sizes.
+_TRACE, _SIZED = 3e-3, 0.3e-3
+# That of an event besides its equations, and at least for each of its elements.
+_HOST_EVENT, _HOST_ELEMENT = 10e-6, 1e-9
+# What XLA takes to compile an operator fast, and for a program besides its operators.
+_COMPILE, _PROGRAM = 8e-3, 0.02
+# NumPy computes a recording at first if compiling it would take at least so long: where
+# recordings are known to vary; where those at the line run seldom, and this one has no
+# part in a gradient (is *plain*); and otherwise.
+_LEAST_VARYING, _LEAST_PLAIN, _LEAST_COMPILE = 0.025, 0.05, 2.0
+# Compiling also has to take `_TIMES` times as long as the first run by NumPy.
+_TIMES = 3
+# It is compiled once its runs have taken one part in `_SHARE` of the time to compile
+# it, and `_LEAST_RUNS` runs at the earliest; `_PLAIN_RUNS` if it is plain, as programs
+# differ in last bits, and scripts compare what a model gives for the same input.
 _SHARE, _LEAST_RUNS, _PLAIN_RUNS = 4, 3, 10
 # How many events and elements a recording may have that NumPy computes to the bit.
 _EXACT_EVENTS, _EXACT_ELEMENTS = 64, 1 << 20
-# Bounds: on kernels, on kinds of events that are remembered, on lines.
+
+# Bounds: on kernels, on NumPy's kernels, on kinds of events and lines remembered.
 _KERNELS, _HOST_KERNELS, _KINDS, _LINES = 1024, 8192, 20_000, 1000
 
 
@@ -504,7 +514,7 @@ def _stepwise(
     kinds = [kind_of(event) for event in lowered.calls]
     wanted = {kind for kind in kinds if not isinstance(kind[0], PythonCall)}
     missing = [kind for kind in wanted if kind not in KERNELS]
-    # A kernel that two recordings could have used will be used by the next ones.
+    # A kernel that two recordings could have used will be of use to the next ones.
     rare = [kind for kind in missing if _known.get(hash(kind), 0) < 2]
     for kind in wanted:
         _put(_known, hash(kind), _known.get(hash(kind), 0) + 1, _KINDS)
@@ -516,15 +526,15 @@ def _stepwise(
     lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
     if len(rare) * making > spared / 4 or len(missing) * making > wasted:
         return None
-    # Of the time that is saved at first, half may be lost.
+    # Half of the time saved at first may be lost again.
     enough = max(1, int(spared / (2 * lost)))
     return Stepwise(lowered, kinds, _kernel, spared, enough, make)
 
 
 def _wasted(line: Any) -> tuple[float, int]:
-    """Seconds for compiling the last recordings that ended at a line, and their events.
+    """Seconds spent on compiling the last recordings at a line, and their events.
 
-    Nothing if it is not wasted, since they ran again and again.
+    Zero if that was not wasted, since they ran again and again.
     """
     last = [made for known in _made.get(line, ()) if (made := known()) is not None]
     if len(last) < _LEAST or sum(made.runs for made in last) > _FEW_RUNS * len(last):

@@ -1,7 +1,7 @@
 """Which values were overwritten in place: what PyTorch's version counters tell.
 
-A write through `.data` is counted by nobody: PyTorch's gradients then use what the
-memory holds by the time of the backward. Such writes are called hidden here.
+No counter counts a write through `.data`: PyTorch's gradients then use what the memory
+holds at the time of the backward. Such writes are called hidden here.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from torchshim._core.storage import REPLACED, Storage, TensorBase, hidden_of, wr
 class SavedVersion(NamedTuple):
     """What a closed recording knows of the memory of a value that it saved."""
 
-    # Gives who holds that memory, None if nobody did: see `reference`.
+    # Gives the storage or tensor that stands for the memory (`reference`); None: there
+    # was none.
     holder: Any
-    # The version that was saved, and the writes it had seen by the closing.
+    # The version when the value was saved, and the writes since, until the closing.
     version: int
     writes: int
-    # `hidden_of` the memory at the closing; None: it had been written to by then.
+    # `hidden_of` the memory at the closing; None: there was a hidden write before.
     hidden: Any
-    # Weak reference to the tensor that came in as this value, if one did, and how it
-    # had been given other memory by then.
+    # Weak reference to the tensor that came in as this value, if one did, and its
+    # `_replaced` at the closing.
     tensor: Any
     replaced: int = 0
-    # `ahead_of` who holds the memory, at the closing.
+    # `ahead_of` the holder, at the closing.
     ahead: int = 0
     # The path of the view that came in as this value, where the memory is not its own.
     path: tuple[Any, ...] = ()
@@ -39,7 +40,8 @@ class SavedVersion(NamedTuple):
     def written(self) -> int:
         """How often the memory was written to since the value was saved.
 
-        Or the tensor that came in as this value, if it has other memory by now.
+        If the tensor that came in as this value has other memory by now: how often that
+        tensor was.
         """
         holder = self.moved()
         if holder is None and self.holder is not None:
@@ -58,10 +60,10 @@ class SavedVersion(NamedTuple):
         return None if tensor is None or tensor._replaced == self.replaced else tensor
 
     def outdated(self, result: bool = False) -> bool:
-        """Whether there is something else by now, which nobody counted.
+        """Whether a hidden write, or other memory, has replaced the value by now.
 
-        In the memory, or in that of its tensor: PyTorch saves an operand with that, a
-        `result` without.
+        Other memory of its tensor counts unless it is a `result`, which PyTorch saves
+        without its tensor.
         """
         moved = self.moved()
         if moved is not None and not result:
@@ -73,11 +75,11 @@ class SavedVersion(NamedTuple):
 
 
 def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
-    """What gives the holder of a memory, as long as it may be asked for.
+    """A function that gives the holder of a memory, as long as it may be asked for.
 
-    Its writes are to be known when it is dead: in PyTorch the graph keeps the memory.
-    Here it would also keep the recordings that the history of a tensor is in. Once the
-    graph is freed, `release` lets go of it.
+    It keeps a holder without history alive, as in PyTorch the graph keeps the memory,
+    until `release` drops it with the graph. A tensor with history would also keep its
+    recordings alive, so it is referred to weakly.
     """
     if isinstance(holder, TensorBase) and holder._tmeta.requires_grad:
         return weakref.ref(holder)
@@ -85,14 +87,14 @@ def reference(holder: Storage | TensorBase) -> Callable[[], Any]:
 
 
 def showing(holder: Any) -> list[Any]:
-    """The tensors that show the whole of a memory, from one that it is known by."""
+    """The tensors that show the whole of a memory, given one that stands for it."""
     if isinstance(holder, Storage):
         return [t for t in holder.tensors() if not t._path]
     return [] if holder is None or holder._path else [holder]
 
 
 def written_elsewhere(recording: Recording) -> bool:
-    """Whether something was overwritten of which no event tells."""
+    """Whether another thread or NumPy has overwritten something."""
     if not recording.elsewhere:
         return False
     for note in list(recording.elsewhere.values()):  # other threads add to it
@@ -104,7 +106,7 @@ def written_elsewhere(recording: Recording) -> bool:
 
 
 def ahead_of(holder: Storage | TensorBase) -> int:
-    """By how much a tensor's version is ahead of what its memory has counted."""
+    """By how much a tensor's version is ahead of the count of its memory."""
     return holder._ahead if isinstance(holder, TensorBase) else 0
 
 
@@ -118,9 +120,9 @@ class Moved(NamedTuple):
 
     # None: it is dead.
     tensor: Any
-    # That when the value was made; None: the memory is the same, and counts for it.
+    # Its version when the value was made; None: its memory, still the same, tells.
     version: int | None
-    # What was assigned.
+    # Slot of what was assigned.
     value: int
 
 
@@ -134,9 +136,10 @@ def moved_at(recording: Recording, written: Overwritten, slot: int) -> Moved | N
 
 
 class MemoryNote(NamedTuple):
-    """A memory to which writes are made that no event tells of."""
+    """The state of a memory whose writes are not events, at one moment."""
 
-    # Weak reference to who holds it; his version, `hidden_of` and `ahead_of` him.
+    # Weak reference to the storage or tensor that stands for it; its number of writes,
+    # `hidden_of` and `ahead_of` it.
     holder: Any
     version: int
     hidden: int
@@ -146,17 +149,17 @@ class MemoryNote(NamedTuple):
 
 
 def memory_note(holder: Storage | TensorBase, path: tuple[Any, ...]) -> MemoryNote:
-    """A memory as it is at the moment."""
+    """The note of a memory as it is now."""
     known = writes_of(holder), hidden_of(holder), ahead_of(holder)
     return MemoryNote(weakref.ref(holder), *known, path)
 
 
 class Elsewhere(NamedTuple):
-    """What is noted of a value's memory, whose holder is alive."""
+    """What is noted of a value's memory, with its holder, which is alive."""
 
     note: MemoryNote
     holder: Any
-    # The writes in the path before it was noted; below 0: since then.
+    # The writes on the path from the value to the note; below 0: from it to the value.
     before: int
 
     @property
@@ -256,9 +259,9 @@ def versions_of(
 def _holders_of(
     rec: Any, recording: Recording, written: Overwritten
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Who holds the memories of a recording's values, and the tensors made in it.
+    """First value of a memory -> its holder; slot -> the tensor made there.
 
-    By the first value of a memory, and by the slot of a tensor.
+    For what is alive of a recording.
     """
     root: Any = written.roots.get
     holders: dict[int, Any] = {}
@@ -312,7 +315,7 @@ def _memories_of(
 
 
 def results_of(state: State) -> list[int]:
-    """Results that PyTorch saves for a backward, where we save the operands."""
+    """Results that PyTorch saves for a backward; operands are saved here instead."""
     return [
         slot
         for event in state.path()

@@ -1,4 +1,8 @@
-"""Views: the memory that they share with their bases, and their histories."""
+"""Views: the memory that they share with their bases, and their histories.
+
+Where PyTorch gives a view a new node after a write to its base, when it forbids writes
+to a view, and what a view keeps when its base changes: the rules are PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +211,7 @@ class Viewing(Foreign):
 
     @staticmethod
     def _inherit(view: TensorBase) -> None:
-        """A new view without history: it requires grad as far as its base does."""
+        """Of a new view without history: it requires grad if its base does."""
         if not view._tmeta.requires_grad:
             return
         if base_of(view)._tmeta.requires_grad:
@@ -218,7 +222,10 @@ class Viewing(Foreign):
             view._slot = -1
 
     def settle_views_before_switch(self, base: TensorBase, value: bool) -> None:
-        """Notes the histories of views whose base is to stop to require grad."""
+        """Keeps the histories of views whose base is about to stop requiring grad.
+
+        `value`: what `requires_grad` of the base is set to.
+        """
         if value or base._view_of is not None:
             return
         for view in underived(base):
@@ -235,22 +242,22 @@ class Viewing(Foreign):
             self.settle_view(view)
 
     def settle_views_before_move(self, base: TensorBase) -> None:
-        """Notes the histories of views that stay on memory which their base leaves."""
+        """Keeps the histories of views whose base is about to get other memory."""
         for view in underived(base):
             if not lacks_node(view):
                 self.settle_view(view)
 
     def settle_view(self, view: TensorBase) -> None:
-        """Has a view go on from the history that it has now."""
+        """Keeps the history that a view has now, whatever becomes of its base."""
         self.slot_of(view)
         self.keep_history(view)
         view._hist_version = writes_of(view)
         view._slot = -1
 
     def note_switch(self, tensor: TensorBase) -> None:
-        """To be called before a tensor comes to require grad, or ceases to.
+        """Call this before a tensor begins or ceases to require grad.
 
-        A gradient that is computed from it after that may be differentiated by it.
+        A gradient computed from it later is differentiable by it, or no longer is.
         """
         slot, state = tensor._slot, self.state
         if (
@@ -262,7 +269,7 @@ class Viewing(Foreign):
             self.mark(SWITCHED, slot)
 
     def let_views_inherit(self, base: TensorBase, value: bool) -> None:
-        """Views without history of their own say of themselves what their base does."""
+        """Has views without history of their own require grad as their base does."""
         storage = base._storage
         assert storage is not None
         for view in storage.tensors():
@@ -284,7 +291,7 @@ class Viewing(Foreign):
             view._slot = -1
 
     def keep_history(self, tensor: TensorBase) -> None:
-        """Notes where a tensor's history is, whose value is about to be replaced."""
+        """Notes where the history of a tensor is before its value is replaced."""
         if tensor._slot >= 0 and not self.owns(tensor._slot):
             # In another thread's recording: a copy of that keeps it.
             piece = self._foreign_piece(tensor)
@@ -305,7 +312,7 @@ class Viewing(Foreign):
         Foreign.forget_volatile(self)
 
     def _derive(self, tensor: TensorBase, storage: Storage) -> int:
-        """As of any tensor; PyTorch refuses some views after a write to their base."""
+        """As `Entering._derive`; raises for views that PyTorch refuses to use."""
         if tensor._view_note is not None and self.grad:
             self.check_current(tensor)
         if self.grad:
@@ -316,7 +323,10 @@ class Viewing(Foreign):
         return slot
 
     def enter_outdated(self, op: Op, args: Sequence[Any]) -> Sequence[TensorBase]:
-        """Lets views in whose data alone an operator uses: that is never refused."""
+        """Enters outdated views of which an operator uses the data alone.
+
+        PyTorch never refuses that.
+        """
         if not (
             op.differentiable is False
             or (op.view is not None and op.view.detached)

@@ -105,8 +105,10 @@ class Writing(Viewing):
                 raise RuntimeError(_INFERENCE_WRITTEN)
 
     def check_history(self, tensor: TensorBase, args: Sequence[Any]) -> None:
-        """Raises where a write that autograd tracks would be of a leaf, or of a view
-        that was made so that its history cannot be rewritten."""
+        """Raises where autograd would track a write to a leaf, or to certain views.
+
+        Those were made in a way that PyTorch cannot rewrite their history.
+        """
         if not self.grad:
             return
         meta, base = tensor._tmeta, tensor._view_of
@@ -192,7 +194,7 @@ class Writing(Viewing):
     def _read_by(
         self, tensor: TensorBase, storage: Storage, new: TensorBase
     ) -> np.ndarray | None:
-        """The value of all of a storage that `new` was computed of, if it was."""
+        """The value of the whole storage that `new` was computed from, if it was."""
         if tensor._path or not self.owns(new._slot):
             return None
         for slot in self.recording.event(new._slot, self.state).operands:
@@ -203,7 +205,7 @@ class Writing(Viewing):
         return None
 
     def store_shared(self) -> None:
-        """Copies what a backward wrote to numpy's memory there."""
+        """Copies what a backward wrote to `.grad`s on NumPy's memory into that."""
         self.flush()
         for tensor, new in self.unstored:
             storage = tensor._storage
@@ -211,7 +213,7 @@ class Writing(Viewing):
                 storage.shared.store(tensor, new._array, None)
         self.unstored.clear()
 
-    def shown_as(self, tensor: TensorBase) -> list[int]:
+    def slots_of_values(self, tensor: TensorBase) -> list[int]:
         """The slots of the values that a tensor had in this recording."""
         if (slot := self.slot_here(tensor._slot)) >= 0:
             return [slot]
@@ -224,10 +226,10 @@ class Writing(Viewing):
             found.append(tensor._hist[1])
         return found
 
-    def replaced(
+    def note_replaced(
         self, tensor: TensorBase, values: Sequence[int], value: TensorBase
     ) -> None:
-        """Notes that a tensor left its `values` for the memory of another."""
+        """Notes an assignment to `.data`: a tensor left its `values` for `value`."""
         tensor._replaced += REPLACED
         hidden_writes[0] += 1
         meta = value._tmeta.plain
@@ -237,7 +239,7 @@ class Writing(Viewing):
             self.recording.moved.setdefault(old, (weakref.ref(tensor), version))
 
     def whole(self, holder: Storage | TensorBase) -> TensorBase:
-        """What a memory holds, from one that it is known by."""
+        """The whole value of a memory, from a storage or tensor that stands for it."""
         if isinstance(holder, Storage):
             home = None if holder.home is None else holder.home()
             if home is None or home._storage is not None:
@@ -273,10 +275,10 @@ class Writing(Viewing):
             tensor._node = None
 
     def tell_maker(self, tensor: TensorBase, more: int, slot: int | None) -> None:
-        """Tells the recording that made a value of the writes to it, and of `more`.
+        """Keeps the count of writes to a value with the closed recording that made it.
 
-        They are known there still when its tensor is dead, which has a history; and the
-        node of its present value, where that has one of its own, in `slot`.
+        So it is still known when the tensor is dead. `more`: writes that come now;
+        `slot`: the tensor's present value, whose node is kept as well.
         """
         recording, made = tensor._hist
         while made in recording.hists:
@@ -294,8 +296,8 @@ class Writing(Viewing):
         """Records an operator whose results are the new values of `targets`.
 
         The operator declares `mutates=`: the parameters whose operands, in order, its
-        results replace. This is how one event updates all parameters of an optimizer.
-        Sequences of tensors come as tuples; the whole is a jump edge once it is known.
+        results replace. So one event updates all parameters of an optimizer. Sequences
+        of tensors come as tuples. Once known, the call is an entrance.
         """
         self.make_room(targets[0]._tmeta if targets else None)
         operands: list[TensorBase | None] = []

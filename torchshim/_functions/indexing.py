@@ -79,7 +79,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
             slot = rec.slot_of(self)  # as it entered before
             state = rec.state
     if state.call is not None and state.call.op is _INDEX:
-        if _goes_on(state, slot, plan) and rec.shows(self):
+        if _goes_on(state, slot, plan) and rec.may_be_unrecorded(self):
             made = rec.unrecorded(_INDEX, (self, starts, plan))
             if made is not None:
                 return made[0]

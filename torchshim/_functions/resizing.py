@@ -325,7 +325,7 @@ def onto(self: Tensor, value: TensorBase) -> None:
         rec.flush()
     if not rec.owns(self._slot):
         rec.tell_owner(self, self._slot)
-    shown = rec.shown_as(self)
+    shown = rec.slots_of_values(self)
     if meta.requires_grad and not meta.leaf:
         rec.keep_history(self)
     own, ahead = self._own_version, self._ahead
@@ -344,4 +344,4 @@ def onto(self: Tensor, value: TensorBase) -> None:
     self._tmeta = value._tmeta.replace(requires_grad=meta.requires_grad, leaf=meta.leaf)
     rec.link(self, value, _DETACH, ())
     self._own_version, self._ahead = own, ahead  # not that of a `.data` given
-    rec.replaced(self, shown, value)
+    rec.note_replaced(self, shown, value)

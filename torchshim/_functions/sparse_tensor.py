@@ -274,7 +274,7 @@ class Coo(SparseTensor):
     def _twin(self) -> Any:
         """The same tensor, of which nobody else has the parts."""
         parts, made = self._taken_apart()
-        return made([local.rec.renamed(part) for part in parts])
+        return made([local.rec.without_history(part) for part in parts])
 
     def _joined(self, gradient: Any) -> Any:
         """This gradient and one that came later, added in PyTorch's order."""
