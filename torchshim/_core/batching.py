@@ -1,4 +1,4 @@
-"""What `vmap` makes of a call: the same function, mapped over dimensions of its arrays.
+"""Calls under `vmap`: the same function, mapped over dimensions of its arrays.
 
 Under `vmap` a tensor shows the shape of one example. Its array has one dimension more
 for each level that maps over it, and its `Meta` says which (`Meta.batch`). A call with
@@ -56,7 +56,7 @@ _PRODUCTS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1)}
 
 
 def wrong_product(call: Any, metas: Sequence[Meta]) -> str | None:
-    """What PyTorch's rules say of a mapped product that was refused, if anything."""
+    """PyTorch's error for a mapped product that was refused; None: the usual one."""
     name = "" if call.op is None else call.op.public
     if name not in _PRODUCTS or not any(m.batch for m in metas):
         return None
@@ -102,7 +102,7 @@ class BatchedCall(AnyCall):
         return _interned(inner, self.mapped, self.sizes, self.given)
 
     def __getattr__(self, name: str) -> Any:
-        """What a mapped call is but for its arrays: all that the call itself is."""
+        """Everything else is as it is of the call that is mapped."""
         return getattr(self.inner, name)
 
     def levels_of(self, i: int) -> Levels:

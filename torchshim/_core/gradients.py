@@ -1,4 +1,7 @@
-"""What the gradient of an event takes: found out once, and kept with the event."""
+"""Plans: what an event's gradient is computed from, found once and kept with the event.
+
+Also how gradients are brought to the shape and the dtype of their value.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ OPERAND_REPLACED = (
 )
 
 
-# By operator: of the operands that are differentiated by, and its arguments (metas for
-# tensors), which of its operands PyTorch saves a copy of (True), and which as they are
-# with nothing computed from them beside (False); None where that is not said.
+# Name of an operator -> a function of the operands that get gradients and of the
+# arguments (metas for tensors). It tells for each operand whether PyTorch saves a copy
+# of it (True), or the operand itself and nothing computed from it (False); None:
+# that is not known.
 COPIES: dict[str, Callable[..., Sequence[bool | None] | None]] = {}
 
 
@@ -38,7 +42,7 @@ def result_formula(name: str) -> str:
 
 
 class GradientPlan:
-    """What recording an event's gradient takes, for one choice of operands `wrt`."""
+    """How to record an event's gradient, for one choice of operands `wrt`."""
 
     __slots__ = (
         "_calls",
@@ -91,8 +95,8 @@ class GradientPlan:
             kept = {slot for slot, is_copy in operands if not is_copy}
             slots = [s for s in slots if s in kept or s not in event.operands]
         self.saved = tuple(slots)
-        # Of a gradient: slots of what PyTorch's formula reads once more. Nobody looks
-        # at their versions, but writes that no version counts are seen by it.
+        # Of a gradient's gradient: slots of what PyTorch's formula reads once more. It
+        # does not compare their versions, but it reads what hidden writes put there.
         self.read: tuple[int, ...] = ()
         # Operands beside which PyTorch uses what was computed from them before.
         self.mixed: frozenset[int] = frozenset()
@@ -185,7 +189,7 @@ def mixed_operands(call: Any, wrt: Sequence[int]) -> frozenset[int]:
 
 
 class Formula(NamedTuple):
-    """What PyTorch's formula of a gradient takes, where that is differentiated."""
+    """What PyTorch's formula of a gradient reads when it is differentiated."""
 
     # The operands of the gradient that it holds as they are.
     kept: list[int]
@@ -198,7 +202,7 @@ class Formula(NamedTuple):
 
 
 def formula_of(call: VjpCall) -> Formula:
-    """What the operator saved, and what arrived, are held as they are."""
+    """The formula of a gradient: it holds what the operator saved, and what arrived."""
     vjps: list[VjpCall] = [call]
     while isinstance(inner := vjps[-1].inner, VjpCall):
         vjps.append(inner)
@@ -233,8 +237,8 @@ def plan_of(event: State, call: Any, wrt: tuple[int, ...]) -> GradientPlan:
 def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
     """Those of the operands `wrt` that a result with a gradient is computed from.
 
-    The gradients that an operator's event gives at once are several nodes' in PyTorch:
-    of `a * b` the one by `a` knows nothing of `a`.
+    One event gives all gradients of an operator, which come from several nodes in
+    PyTorch: that of `a * b` with respect to `a` does not depend on `a`.
     """
     call = event.call
     if call.__class__ is not VjpCall or all(g is not None for g in grads):

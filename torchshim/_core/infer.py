@@ -53,20 +53,12 @@ class Inference:
     def infer(
         self, call: Any, metas: Sequence[Meta]
     ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
-        """Metas of the results, which operands get gradients, whether a view."""
+        """Metas of the results, numbers of the operands that get gradients, and whether
+        the results are views."""
         op: Op | None = call.op
         device = self.device_of(call, metas)
         _check_operands(call, metas)
-        try:
-            avals = call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
-        except NotImplementedError as error:
-            raise _of_half_types(error, call, metas) from None
-        except (MemoryError, ValueError) as error:
-            raise_lack(error)
-            raise
-        except RuntimeError as error:
-            text = wrong_product(call, metas)
-            raise (error if text is None else RuntimeError(text)) from None
+        avals = _infer_avals(call, metas)
         _check_extents(op, avals, device)
         batches = [m.batch for m in metas if m.batch]
         batch: list[Any] = [()] * len(avals)
@@ -79,14 +71,12 @@ class Inference:
             return self._view_metas(call, metas, avals, wrt, device, batch, levels)
         if call.write:
             check_kept(metas[0], avals[0][0])
+        # Where results depend on some of the operands only: on which, for each result.
         sources: Sequence[Any] | None = None
         telling = is_telling(call, metas) and not is_one_node(call)
         if wrt and not (levels or batches) and telling:
             sources = dependence(call, tuple((m.shape, m.dtype) for m in metas))
-        replaced: Sequence[Meta] = ()
-        if op is not None and op.mutates:
-            owned = zip(metas, call.owners, strict=True)
-            replaced = [m for m, owner in owned if owner in op.mutates]
+        replaced = _replaced_by(call, metas)
         results = []
         for k, ((shape, dtype), mapped) in enumerate(zip(avals, batch, strict=True)):
             grad = bool(wrt or call.starts)
@@ -105,11 +95,11 @@ class Inference:
                     device,
                     strides,
                     offset,
-                    grad,
-                    not grad,
-                    inference,
-                    mapped,
-                    levels,
+                    requires_grad=grad,
+                    leaf=not grad,
+                    inference=inference,
+                    batch=mapped,
+                    levels=levels,
                 )
             )
         if not any(m.requires_grad for m in results):
@@ -255,14 +245,21 @@ class Inference:
         if geometry is None:
             results = tuple(
                 meta_of(
-                    s, d, device, None, 0, bool(wrt), not wrt, self.inference, b, levels
+                    shape,
+                    dtype,
+                    device,
+                    requires_grad=bool(wrt),
+                    leaf=not wrt,
+                    inference=self.inference,
+                    batch=mapped,
+                    levels=levels,
                 )
-                for (s, d), b in zip(avals, batch, strict=True)
+                for (shape, dtype), mapped in zip(avals, batch, strict=True)
             )
             return results, wrt, False
         if isinstance(geometry, tuple):
             geometry = [geometry]
-        # A view made under `no_grad` says of itself what its base does; it has no edge.
+        # A view made under `no_grad` requires grad if its base does, but has no edge.
         untracked = self.inference or not self.grad
         shown = bool(wrt) or (
             base.requires_grad
@@ -283,11 +280,11 @@ class Inference:
                     device,
                     tuple(strides),
                     offset,
-                    grad,
-                    not (grad and wrt),
-                    base.inference,
-                    mapped,
-                    levels,
+                    requires_grad=grad,
+                    leaf=not (grad and wrt),
+                    inference=base.inference,
+                    batch=mapped,
+                    levels=levels,
                 )
             )
         return tuple(results), wrt, True
@@ -316,6 +313,29 @@ class Inference:
                     f"least two devices, {device} and {meta.device}!"
                 )
         return get_default_device() if device is None else device
+
+
+def _infer_avals(call: Any, metas: Sequence[Meta]) -> Any:
+    """Shapes and dtypes of a call's results; raises PyTorch's error if it refuses."""
+    try:
+        return call.infer(tuple((seen_by(call, m), m.dtype) for m in metas))
+    except NotImplementedError as error:
+        raise _of_half_types(error, call, metas) from None
+    except (MemoryError, ValueError) as error:
+        raise_lack(error)
+        raise
+    except RuntimeError as error:
+        text = wrong_product(call, metas)
+        raise (error if text is None else RuntimeError(text)) from None
+
+
+def _replaced_by(call: Any, metas: Sequence[Meta]) -> Sequence[Meta]:
+    """The operands that the results of a mutating operator replace, in their order."""
+    op: Op | None = call.op
+    if op is None or not op.mutates:
+        return ()
+    owned = zip(metas, call.owners, strict=True)
+    return [m for m, owner in owned if owner in op.mutates]
 
 
 def _of_half_types(

@@ -1,4 +1,4 @@
-"""What runs a recording in the place of a program, until a program would pay."""
+"""Runs a recording without a program, until compiling one pays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from torchshim._core.program import Compiled, Program
 
 
 class Interim:
-    """A recording that is run without being compiled so and so often.
+    """A recording that is run without being compiled, for a number of runs.
 
-    Called as a `Program` is. Nothing is donated.
+    It is called as a `Program` is. Nothing is donated.
     """
 
     __slots__ = ("_enough", "_make", "_program", "_steps", "lowered", "runs")

@@ -7,17 +7,16 @@ with a large model XLA's work would be done twice.
 A recording that grows long is flushed, too. If it were cut at an arbitrary event, each
 piece of a long loop (a thousand steps of sampling) would begin at another place of the
 loop's body, and be another program: up to as many as an iteration has events. So it
-goes on for a while, to where an iteration begins, after which all pieces are alike.
-That is seen in the script's frames: from one operator to the next, one of them has
+goes on to where the next iteration begins, after which all pieces are alike. The
+script's frames show where that is: from one operator to the next, one of them has
 jumped back, or makes the same call again.
 
-What is done to a batch before gradients begin (flips by chance, a box of some size cut
-out) is a recording of its own where it is now this and now that, or the step would be
-another program each time.
+What is done to a batch before gradients begin (random flips, a box cut out) is a
+recording of its own where it varies. Otherwise the step would be another program each
+time.
 
-A step that updates parameters by hand ends in the same way, where the loop goes on that
-its backward is in: else the next batch, which may be of another size, would be part of
-it.
+A step that updates parameters by hand ends where the loop around its backward goes on.
+Otherwise the next batch, which may be of another size, would be part of it.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from weakref import WeakSet
 from torchshim._core.callers import INLINE, caller, is_own
 from torchshim._core.state import State
 
-# Beginnings of iterations that are remembered, and lines where gradients begin.
+# How many beginnings of iterations, and lines where gradients begin, are remembered.
 _HEADS = 64
-# Of so many kinds of preparation before a line it is taken to have ever more: the first
-# and the other batches, or those of two sizes, are no reason to run it apart.
+# With more kinds of preparation before a line, further ones are expected. Two have
+# other reasons: the first batch and all others, or batches of two sizes.
 _PREPARATIONS = 2
 
 # For each frame of the script, the outermost first: which it is, and where.
@@ -62,14 +61,14 @@ class ScriptLoops:
 
     def __init__(self) -> None:
         self._heads: set[tuple[bool, int, CodeType]] = set()
-        # Where recordings were cut: what was recorded before is looked up, not seen.
+        # Where recordings were cut. For known events frames are not looked at.
         self._cuts: WeakSet[State] = WeakSet()
         self._flush = -1
         self._stack: Stack = []
         self._best: Head | None = None
         # In which recording (flushes before it) and loop the last new event was.
         self._last: tuple[int, Loop | None] = -1, None
-        # What preceded gradients at a line.
+        # Line where gradients begin -> the states that recordings had reached there.
         self._prepared: dict[Any, WeakSet[State]] = {}
         # In which recording the last new backward was, and where.
         self._walk: tuple[int, Stack] = -1, []
@@ -82,19 +81,19 @@ class ScriptLoops:
     def enters_loop(self, flush: int) -> bool:
         """Whether the script has come to a loop since the last new event.
 
-        Of one recording, of which `flush` is the number. Only outermost loops count,
-        before which nothing comes again that is recorded with them.
+        `flush`: the number of the recording, which both have to be in. Only outermost
+        loops count: what is recorded before them is not repeated with them.
         """
         loop = outermost_loop()
         before, self._last = self._last, (flush, loop)
         return loop is not None and before[0] == flush and before[1] != loop
 
     def note_walk(self, flush: int) -> None:
-        """Notes where a backward is that has not been recorded before."""
+        """Notes where a backward is that was not recorded before."""
         self._walk = flush, stack()
 
     def repeats(self, flush: int) -> bool:
-        """Whether the loop around this recording's backward has begun anew since."""
+        """Whether the loop around this recording's backward has begun again since."""
         before, where = self._walk
         return before == flush and beginning(where, stack()) is not None
 
@@ -103,11 +102,11 @@ class ScriptLoops:
         self._cuts.add(state)
 
     def was_cut(self, state: State) -> bool:
-        """Whether they are."""
+        """Whether recordings are cut after this event."""
         return state in self._cuts
 
     def varies_before(self, state: State) -> bool:
-        """Whether what was recorded before this line is another thing each time."""
+        """Whether what was recorded before this line keeps varying."""
         line = caller()
         if line not in self._prepared and len(self._prepared) >= _HEADS:
             self._prepared.clear()

@@ -1,8 +1,8 @@
-"""What users note at nodes goes as soon as the graph does, not when a recording ends.
+"""What users note at nodes (`node.metadata`) is dropped as soon as the graph is dead.
 
-A graph has gone where no tensor leads to it any more. Nothing else tells when a tensor
-dies, so these recordings hold the tensors of the graph by references that do; other
-recordings pay nothing for it.
+That is when no tensor leads to it any more, which may be long before the recording
+ends. Recordings with such notes refer to the tensors of the graph by weak references
+with a callback; other recordings pay nothing for it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from torchshim._core.walk import walking
 
 
 class _Ending(weakref.ref[Any]):
-    """A reference that tells the end of what it refers to, a tensor or a node."""
+    """A weak reference, to a tensor or a node, with a callback for its end."""
 
     __slots__ = ("slot",)
-    # Where the tensor was.
+    # The slot that the tensor had.
     slot: int
 
 
 class Watched(list[Any]):
-    """As `Recorder.live`; each tensor that has, or may get, a history tells its end."""
+    """A `Recorder.live` that notices the end of each tensor that may have a history."""
 
     def __init__(self, rec: Any) -> None:
         super().__init__()
-        self.ended = functools.partial(_tell, rec)
-        # Nodes that users hold, each with a reference that tells its end.
+        self.ended = functools.partial(_ended, rec)
+        # References to the nodes that users hold, by their ids.
         self.nodes: dict[int, _Ending] = {}
         for ref in rec.live:
             self.append(ref)
@@ -45,7 +45,7 @@ class Watched(list[Any]):
         super().append(ref)
 
     def watch(self, nodes: Iterable[Any]) -> None:
-        """Has nodes tell their end, too."""
+        """Notices the end of nodes, too."""
         for node in nodes:
             key = id(node)
             if key not in self.nodes or self.nodes[key]() is not node:
@@ -54,7 +54,7 @@ class Watched(list[Any]):
 
 
 def watch(rec: Any) -> None:
-    """From now on what is noted at nodes of the running recording goes with them."""
+    """From now on, notes at nodes of the running recording go with the graph."""
     if not isinstance(rec.live, Watched):
         rec.live = Watched(rec)
     if rec.recording.nodes:
@@ -62,24 +62,24 @@ def watch(rec: Any) -> None:
 
 
 def watch_node(rec: Any, node: Any) -> None:
-    """Has a new node tell its end, where that is of interest."""
+    """Notices the end of a new node, where that is of interest."""
     if isinstance(rec.live, Watched):
         rec.live.watch((node,))
 
 
-def _tell(rec: Any, ref: _Ending) -> None:
+def _ended(rec: Any, ref: _Ending) -> None:
     live = rec.live
     if local.rec is not rec or walking.stack or not isinstance(live, Watched):
         return
     state, last = rec.state, live[-1]() if live else None
     if ref.slot in state.operands and last is not None:
         if state.slot <= last._slot < state.n_slots:
-            return  # what was just made of it leads there
+            return  # what was just computed from it leads there
     forget_unreached(rec)
 
 
 def forget_unreached(rec: Any) -> None:
-    """Drops what is noted, and packed, at nodes that nothing leads to any more."""
+    """Drops what is noted, or packed, at nodes that nothing leads to any more."""
     recording = rec.recording
     tables: list[dict[int, Any]] = [recording.packed]
     if recording.metadata:
@@ -94,7 +94,7 @@ def forget_unreached(rec: Any) -> None:
     gone = [
         (table, depth) for table in tables for depth in table if depth not in reached
     ]
-    # What goes may have an end of its own, which may come here again.
+    # What is dropped may have finalizers, which may call this again.
     kept = [table.pop(depth, None) for table, depth in gone]
     del kept
 

@@ -1,8 +1,8 @@
-"""Memory that a storage shares with NumPy: writes on either side are seen by the other.
+"""Memory that a storage shares with NumPy: each side sees the writes of the other.
 
-NumPy writes whenever it likes, so the NumPy array is the truth. What a recording uses
-is a private copy, compared with the array each time the storage enters a recording; a
-write through a tensor is run at once and copied into the elements that it is of. When
+NumPy may write at any time, so the NumPy array is the truth. A recording uses a private
+copy, which is compared with the array each time the storage enters a recording. A write
+through a tensor is run at once, and copied into the elements that it is for. When
 nobody but the storage holds the array any more, the sharing ends.
 """
 
@@ -34,9 +34,9 @@ try:
 except (AttributeError, OSError, TypeError):  # a platform without it
     pass
 
-# Arrays up to so many bytes stay NumPy's: handing those to a program is quicker than
-# making a JAX array of each; for one that is used once, a larger one too (measured:
-# 100 KB 90 us against 230 us, 3 MB 760 us against 260 us).
+# Arrays up to so many bytes stay NumPy arrays: passing those to a program is quicker
+# than making a JAX array of each. For an array that is used once, the bound is larger
+# (measured: 100 KB take 90 us instead of 230, 3 MB 760 instead of 260).
 SMALL = 4096
 SMALL_ONCE = 1 << 18
 
@@ -111,7 +111,7 @@ class Window:
 
 
 def seen(tensor: TensorBase, memory: np.ndarray) -> np.ndarray:
-    """What a tensor shows of its elements in memory: conjugated or negated, if so."""
+    """The values that a tensor shows: its elements, conjugated or negated if it is."""
     for bit in bits_of(tensor):
         turn = np.conjugate if bit == "conj" else np.negative
         memory = np.asarray(turn(memory))
@@ -148,7 +148,7 @@ class Shared:
 
     def __init__(self, memory: np.ndarray, copy: np.ndarray | None = None) -> None:
         self.memory = memory
-        # What the memory held when it was last looked at.
+        # What the memory held when it was last compared.
         self.copy = copy
 
     def window(self, tensor: TensorBase) -> np.ndarray:
@@ -196,7 +196,7 @@ class Shared:
         else:
             fresh = False
         if not fresh:
-            # The recording keeps what entered it before; what comes now is new.
+            # A value that entered before stays in the recording; this one is new.
             storage.array = frozen(np.array(memory, order="C"))
             self.copy = np.asarray(storage.array)
             storage.slot = -1
@@ -206,11 +206,11 @@ class Shared:
             storage.shared = None
 
     def store(self, tensor: TensorBase, value: Any, read: np.ndarray | None) -> None:
-        """Puts what was written to a tensor on this storage into its elements' memory.
+        """Puts the new value of a tensor on this storage into its elements' memory.
 
-        Other elements are left alone: another process may write to them just now, and
-        may have since they were looked at. `read`: what the memory held when the value
-        was computed of all of it (by `index_put_`), which leaves most of it.
+        Other elements are left alone: another process may have written to them. `read`:
+        where the value was computed from that of the whole memory (by `index_put_`,
+        which changes a few elements), what that was.
         """
         target, value = self.window(tensor), np.asarray(seen(tensor, np.asarray(value)))
         if not target.flags.writeable:
@@ -219,7 +219,7 @@ class Shared:
             held = Window(target, target.shape, steps, 0, target.dtype)
             target = np.asarray(held).view(target.dtype)
         if overlaps(tensor._tmeta.shape, tensor._tmeta.strides):
-            # Of elements that are one in memory the last that was written counts.
+            # Where several elements are one in memory, the changed one counts.
             np.copyto(target, value, where=differs(target, value))
         elif read is not None and read.shape == value.shape and mapped(target):
             np.copyto(target, value, where=differs(read, value))

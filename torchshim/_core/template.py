@@ -1,4 +1,4 @@
-"""What the arguments of an operator leave open: places for arrays and numbers."""
+"""Templates of an operator's arguments, with holes for arrays and runtime scalars."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Hole:
 class ScalarHole:
     """A place in a template that a runtime scalar fills.
 
-    `plain`: it takes part in promotion no more than a Python number does.
+    `plain`: like a Python number, it promotes nothing.
     """
 
     __slots__ = ("integer", "plain")
@@ -34,7 +34,7 @@ class ScalarHole:
 HOLE = Hole()
 FLOAT_HOLE = ScalarHole(False)
 INT_HOLE = ScalarHole(True)
-# Of floats that were compiled in until they were seen to vary.
+# For floats that were compiled in until they were seen to vary.
 PLAIN_HOLE = ScalarHole(False, plain=True)
 
 

@@ -1,7 +1,7 @@
-"""What an error makes of a recording whose program could not be made or run.
+"""Undoes a recording whose program could not be made or run, because of an error.
 
-It is undone: a tensor from before it has the value again with which it entered, and
-what was computed in it is lost. A lost value says so wherever it is used.
+A tensor from before it has the value again with which it entered. What was computed in
+the recording is lost; wherever a lost value is used, an error says so.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from torchshim._core.storage import Storage, TensorBase
 
 
 class Undo:
-    """Takes one recording back."""
+    """Undoes one recording."""
 
     def __init__(self, rec: Any, error: Exception) -> None:
         self.rec = rec
         self.recording: Recording = rec.recording
         self.reason = f"{type(error).__name__}: {error}"
-        # Slot -> (meta, array) of what came from outside, as it came.
+        # Slot -> (meta, array) of each input, as it came in.
         self.inputs: dict[int, tuple[Any, Any]] = {}
         for event in rec.state.path():
             if event.kind == INPUT:

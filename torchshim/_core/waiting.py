@@ -3,8 +3,8 @@
 On the CPU, XLA computes on a thread of its own. A thread that sleeps until a short
 program ends is woken late, and goes on with cold caches: with a step of 0.2 ms that
 doubled the time of the step, Python's part included (`benchmarks/README.md`). So the
-reader looks again and again for a moment before it sleeps. It does not give way in
-between (`sched_yield`): on a busy machine that takes as long as the others like.
+reader polls for a moment before it sleeps. It does not yield the processor in between
+(`sched_yield`): on a busy machine it might get it back much later.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-# Seconds. Programs that take longer gain nothing, and want the processor.
+# Seconds. For programs that take longer polling gains nothing, and costs a processor.
 MOMENT = 1e-3
-# After a moment in vain it sleeps at once: the next read, the next 3, 7, ... times.
+# After polling in vain it sleeps at once for the next 1, 3, 7, ... reads.
 _MOST_SLEEPS = 255
 
 
@@ -24,15 +24,16 @@ class Waiter:
     __slots__ = ("sleeps", "vain")
 
     def __init__(self) -> None:
+        # How often to sleep at once, after the last time that polling was in vain; and
+        # how often still.
         self.vain = 0
-        # How many more times to sleep at once.
         self.sleeps = 0
 
     def wait(self, array: Any) -> None:
-        """Until an array is ready, or a moment has passed. Others than JAX's are there.
+        """Polls until a JAX array is ready, or a moment has passed.
 
         No other thread may donate the array meanwhile: jaxlib crashes when asked
-        whether what was deleted is ready.
+        whether a deleted array is ready.
         """
         is_ready = getattr(array, "is_ready", None)
         if is_ready is None or array.is_deleted() or is_ready():
