@@ -184,16 +184,18 @@ _RENAMED = {
     "SortBackward0": {"result1": "indices"},
     "SortBackward1": {"result1": "indices"},
     "TopkBackward0": {"result1": "indices"},
+    "AddmmBackward0": {"input": "mat1", "weight": "mat2"},
     "BmmBackward0": {"other": "mat2"},
     "ConvolutionBackward0": {"input": "input"},
     "DotBackward0": {"other": "tensor"},
     "GridSampler2DBackward0": {"input": "input"},
     "GridSampler3DBackward0": {"input": "input"},
     "LinalgCholeskyExBackward0": {"result": "L"},
+    "LinalgHouseholderProductBackward0": {"input": "input"},
     "LinalgLstsqBackward0": {"A": "self", "B": "b", "result": "solution"},
     "LinalgSlogdetBackward0": {"result0": "sign"},
     "LinalgVectorNormBackward0": {"x": "self", "p": "ord"},
-    "MmBackward0": {"other": "mat2"},
+    "MmBackward0": {"other": "mat2", "weight": "mat2"},
     "MvBackward0": {"other": "vec"},
     "NativeBatchNormBackward0": {"input": "input"},
     "NativeGroupNormBackward0": {"input": "input"},
@@ -365,6 +367,11 @@ def in_order(event: State, names: Sequence[str]) -> list[str]:
         return name in DERIVED, name_in_node(node, name)
 
     return sorted(names, key=place)
+
+
+def keeps_transpose(call: Any, name: str) -> bool:
+    """Whether PyTorch's node keeps a matrix transposed, as that of `linear` does."""
+    return name == "weight" and call.op.name == "linear"
 
 
 def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:

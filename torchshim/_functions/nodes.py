@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +18,7 @@ from torchshim._core.naming import (
     WRAPPED,
     check_replacement,
     flows_of,
+    keeps_transpose,
     name_in_node,
     outputs_of,
 )
@@ -34,7 +35,8 @@ from torchshim._core.saved import SECOND_BACKWARD, was_detached
 from torchshim._core.template import HOLE, Number, ScalarHole
 from torchshim._core.walk import Walk
 from torchshim._derived import fns
-from torchshim._functions._node_arguments import as_listed, listed_arguments
+from torchshim._functions._node_arguments import as_kept, kept_arguments
+from torchshim._functions._node_rules import MISSING, Given, ends_others, value_of
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor, on_cpu
 
@@ -168,6 +170,10 @@ class _Kept:
     def freed(self) -> bool:
         return self._node._event.depth in self._node._recording.freed
 
+    @property
+    def transposed(self) -> bool:
+        return keeps_transpose(self._node._event.call, self._name)
+
     def _key(self) -> Any:
         """What the value is known by among those that hooks keep of the node's."""
         if self._name in DERIVED:
@@ -188,6 +194,23 @@ class _Kept:
 
     def unpack(self) -> Any:
         return saved_value(self._node, self._name)
+
+
+class _KeptPiece(_Kept):
+    """Where it keeps one of a sequence of values."""
+
+    def __init__(self, node: Node, name: str, number: int) -> None:
+        super().__init__(node, name)
+        self._number = number
+
+    def _key(self) -> Any:
+        entry, number = _entry_of(self._node, self._name), self._number
+        if entry[number] is not HOLE:
+            return None  # no tensor was given there
+        return super()._key() + sum(each is HOLE for each in entry[:number])
+
+    def unpack(self) -> Any:
+        return saved_value(self._node, self._name)[self._number]
 
 
 class SavedTensor:
@@ -247,8 +270,8 @@ class SavedTensor:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor with value None is forbidden"
             )
-        value = value.detach()
-        self._place.packed = SavedTensor.packed(pack_hook, unpack_hook, value)
+        pair, turned = (pack_hook, unpack_hook), self._place.transposed
+        self._place.packed = SavedTensor.packed(*pair, value.detach(), turned)
 
     def unpack(self) -> Any:
         """The value, as the node's backward gets it."""
@@ -276,7 +299,7 @@ def saved_names(node: Node) -> dict[str, str]:
     """PyTorch's name of each saved value -> the operator's own name for it."""
     # The node of a leaf stands for no event.
     call = None if isinstance(node, AccumulateGrad) else node._event.call
-    if not isinstance(call, Call):
+    if not isinstance(call, Call) or ends_others(type(node).__name__, call.op):
         return {}
     names: dict[str, str] = {}
     every = call.op.saves
@@ -328,7 +351,10 @@ def saved_value(node: Node, name: str) -> Any:
         several = param.role in (ARRAYS, OPT_ARRAYS)
         if param.name == name:
             if entry is HOLE:
-                return _saved_operand(node, at) if needed else None
+                if not needed:
+                    return None
+                value = _saved_operand(node, at)
+                return value.t() if keeps_transpose(call, name) else value
             if not needed and param.role != STATIC:
                 return None
             if several:
@@ -374,7 +400,7 @@ def _saved_operand(node: Node, at: int) -> Any:
         return value_at(recording, event, slot)
     if slot not in recording.entered or slot in recording.hists:
         return packed[at].for_backward(recording, event, at, True)
-    value = packed[at].unpack()
+    value = packed[at].unpack_value()
     wanted = recording.entered[slot].requires_grad
     if value.requires_grad is not wanted:
         value = value.detach().requires_grad_(wanted)
@@ -383,12 +409,28 @@ def _saved_operand(node: Node, at: int) -> Any:
 
 def _saved_operands(node: Node, at: int, entry: Any) -> tuple[Any, ...]:
     """A sequence of tensors, the first of which is at a place among the operands."""
-    _check_kept(node)
-    recording, event = node._recording, node._event
-    slots = iter(event.operands[at:])
+    places = itertools.count(at)
     return tuple(
-        value_at(recording, event, next(slots)) if e is HOLE else None for e in entry
+        _saved_operand(node, next(places)) if each is HOLE else None for each in entry
     )
+
+
+def _entry_of(node: Node, name: str) -> Any:
+    """The entry of a parameter in the template of a node's call."""
+    call = node._event.call
+    for param, entry in zip(call.op.params, call.template, strict=True):
+        if param.name == name:
+            return entry
+    return None
+
+
+def _raw(node: Node, name: str) -> Any:
+    """What `_raw_saved_*` gives: where a value is kept, or each of a sequence."""
+    entry = None if name in DERIVED else _entry_of(node, name)
+    if not isinstance(entry, tuple):
+        return SavedTensor.of(_Kept(node, name))
+    pieces = [_KeptPiece(node, name, k) for k in range(len(entry))]
+    return tuple([SavedTensor.of(piece) for piece in pieces])
 
 
 def _saved_argument(node: Node, name: str, entry: Any) -> Any:
@@ -491,30 +533,19 @@ def _number(node: Node, name: str) -> Any:
 
 
 def _argument(node: Node, name: str) -> Any:
-    """An argument of a node's call that is no tensor, or the sizes of one that is."""
-    event, call = node._event, node._event.call
-    if not isinstance(call, Call):
-        return _MISSING
-    whose = re.sub(r"_sym_(sizes|strides|numel)$", "", name)
-    for param, entry in zip(call.op.params, call.template, strict=True):
-        own = name_in_node(type(node).__name__, param.name)
-        if entry is not HOLE and own == name:
-            if isinstance(entry, ScalarHole):
-                return _number(node, param.name)
-            found = entry.value if isinstance(entry, Number) else entry
-            return as_listed(type(node).__name__, name, param.annotation, found)
-        if entry is HOLE and own == whose != name and param.name in call.owners:
-            slot = event.operands[call.owners.index(param.name)]
-            events = node._recording.events(node._recording.state or local.rec.state)
-            source = events[slot]
-            meta = source.metas[slot - source.slot]
-            if name.endswith("strides"):
-                return meta.strides
-            return meta.numel if name.endswith("numel") else tuple(meta.shape)
-    return _MISSING
-
-
-_MISSING: Any = object()
+    """What PyTorch's node keeps by a name that is no tensor; `MISSING`: nothing."""
+    event, call, kind = node._event, node._event.call, type(node).__name__
+    form = kept_arguments(kind).get(name)
+    if form is None or not isinstance(call, Call):
+        return MISSING
+    own = [param.name for param in call.op.params]
+    scalars = Walk(local.rec, True, False, False).scalars_of(node._recording, event)
+    given = dict(zip(own, call.arguments(event.given, scalars), strict=True))
+    named = {name_in_node(kind, each): value for each, value in given.items()}
+    found = value_of(Given(kind, call.op, given, named, event.metas), name)
+    if found is MISSING or isinstance(found, Meta):
+        return MISSING
+    return as_kept(kind, form, found)
 
 
 def _getattr(self: Node, name: str) -> Any:
@@ -522,9 +553,9 @@ def _getattr(self: Node, name: str) -> Any:
     if raw or name.startswith("_saved_"):
         own = saved_names(self).get(name.removeprefix("_raw").removeprefix("_saved_"))
         if own is not None:
-            return SavedTensor.of(_Kept(self, own)) if raw else saved_value(self, own)
+            return _raw(self, own) if raw else saved_value(self, own)
         found = _argument(self, name.removeprefix("_saved_"))
-        if found is not _MISSING:
+        if found is not MISSING:
             return found
     raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
@@ -533,8 +564,8 @@ def _dir(self: Node) -> list[str]:
     names = saved_names(self)
     tensors = [n for n, own in names.items() if not _is_number(self, own)]
     saved = [f"_raw_saved_{name}" for name in tensors]
-    listed = [n for n in listed_arguments(type(self).__name__) if n not in names]
-    found = [n for n in listed if _argument(self, n) is not _MISSING]
+    kept = [n for n in kept_arguments(type(self).__name__) if n not in names]
+    found = [n for n in kept if _argument(self, n) is not MISSING]
     saved += [f"_saved_{name}" for name in (*names, *found)]
     return sorted([*object.__dir__(self), *saved])
 

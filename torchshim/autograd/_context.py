@@ -394,6 +394,8 @@ class BackwardCFunction(Node, FunctionCtx):
 class _Held:
     """Where a custom function's node keeps a tensor, or None."""
 
+    transposed = False
+
     def __init__(self, ctx: BackwardCFunction, at: int) -> None:
         self._ctx, self._kept = ctx, ctx._saved[at]
 

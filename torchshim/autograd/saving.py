@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
-from torchshim._core.naming import in_order
+from torchshim._core.naming import in_order, keeps_transpose
 from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
@@ -124,10 +124,13 @@ without_saved_hooks.append(forbidden)
 class Packed:
     """What a pack hook made of one value, and the hook that undoes it."""
 
-    __slots__ = ("unpacker", "value")
+    __slots__ = ("transposed", "unpacker", "value")
 
-    def __init__(self, pair: Pair, tensor: Any, hidden: bool = False) -> None:
-        self.unpacker = pair.unpack
+    def __init__(
+        self, pair: Pair, tensor: Any, hidden: bool = False, transposed: bool = False
+    ) -> None:
+        """`transposed`: the tensor is the value's transpose (`keeps_transpose`)."""
+        self.unpacker, self.transposed = pair.unpack, transposed
         pack = pair.pack_operand if hidden and pair.pack_operand else pair.pack
         rec = local.rec
         version = tensor._version
@@ -156,13 +159,18 @@ class Packed:
             )
         return tensor
 
+    def unpack_value(self) -> Any:
+        """The value of which the tensor was packed."""
+        tensor = self.unpack()
+        return tensor.t() if self.transposed else tensor
+
     def for_backward(self, recording: Any, event: Any, i: Any, create: bool) -> Any:
         """The tensor for the gradient of an event, of which it is operand `i`.
 
         Or a result; None if it is that very one. Under `create_graph` it has the
         history of the value that was packed.
         """
-        tensor = self.unpack()
+        tensor = self.unpack_value()
         if isinstance(i, int):
             slot = event.operands[i]
             source = recording.events(recording.state or local.rec.state)[slot]
@@ -195,7 +203,9 @@ def _at_levels(tensor: Tensor, batch: Any) -> Tensor:
     return tensor
 
 
-SavedTensor.packed = lambda pack, unpack, tensor: Packed(Pair(pack, unpack), tensor)
+SavedTensor.packed = lambda pack, unpack, tensor, transposed: Packed(
+    Pair(pack, unpack), tensor, transposed=transposed
+)
 
 
 class SavingRecorder(Recorder):
@@ -284,7 +294,9 @@ class SavingRecorder(Recorder):
                 continue
             for i, owner in enumerate(call.owners):
                 if owner == name:
-                    packed[i] = Packed(pair, tensors[i])
+                    turned = keeps_transpose(call, name)
+                    kept = tensors[i].t() if turned else tensors[i]
+                    packed[i] = Packed(pair, kept, transposed=turned)
         recording.packed[state.depth] = packed
         self.made = state, outs
 
