@@ -35,7 +35,7 @@ from torchshim._core.template import (
     Number,
     ScalarHole,
 )
-from torchshim._core.trie import Trie
+from torchshim._core.trie import Met, Trie
 
 # Lines kept whose numbers were seen to vary.
 VARIED_BOUND = 4_096
@@ -132,7 +132,7 @@ class Learning(Trie):
         template: Sequence[Any],
         operands: Sequence[tuple[int, Meta]],
         values: Sequence[Any],
-        place: tuple[Any, tuple[Any, ...]] | None,
+        met: Met | None,
     ) -> State:
         if op.warns is not None or op.fits:
             key = self.noticed(key, op, template, operands, values)
@@ -143,7 +143,7 @@ class Learning(Trie):
             call = intern_call(
                 (op, template, default), lambda: Call(op, template, default, op.writes)
             )
-            found = self.extend(key, call, operands, len(values), place)
+            found = self.extend(key, call, operands, len(values), met)
         self.advance(found, values)
         return found
 
@@ -201,8 +201,8 @@ class Learning(Trie):
     def _met(self, place: Any) -> tuple[tuple[Any, ...] | None, Mask | None]:
         """The numbers that were met at a place, and which of them were learnt.
 
-        Here or, where nothing was met yet, in the recording that this one runs
-        parallel to.
+        `place`: a key without its numbers. Looked for here or, where nothing was met
+        yet, in the recording that this one runs parallel to.
         """
         state, shadow = self.state, self.shadow
         mask = state.learnt.get(place) if state.learnt else None

@@ -127,8 +127,8 @@ class State:
         # Where the path's calls compute, once there was one.
         self.device: Any = None if parent is None else parent.device
         # -- What was learnt here (None: nothing yet).
-        # Key without its integers -> those of the last such event, and its state; and
-        # which of them are runtime scalars (`learning`).
+        # Key without its numbers (INPUT: an input) -> those of the last such event, and
+        # its state; and which of them are runtime scalars (`learning`).
         self.places: dict[Any, tuple[tuple[Any, ...], State]] | None = None
         self.learnt: dict[Any, tuple[bool, ...]] | None = None
         # Jump edges that start here (`remember`), and results of `memoized`.

@@ -34,11 +34,17 @@ from torchshim._core.storage import (
 STATE_BOUND = 50_000
 # All recorders, by number.
 recorders: list[Any] = []
+# Of an event with static numbers that may vary: its key without them, and the numbers.
+Met = tuple[Any, tuple[Any, ...]]
 _new = object.__new__
 
 
 class Trie(Inference):
-    """The place of a recorder in its trie, and how it moves on."""
+    """The place of a recorder in its trie, and how it moves on.
+
+    `Recorder.__init__` says what the fields are, those of the classes above this one,
+    too.
+    """
 
     root: State
     state: State
@@ -84,7 +90,10 @@ class Trie(Inference):
         values: Sequence[float] = (),
         gradient_of: int | None = None,
     ) -> State:
-        """Records a call that no user writes: a gradient, a write through a view."""
+        """Records a call that is no user's: a gradient, a write through a view.
+
+        `gradient_of`: see `State.gradient_of`.
+        """
         slots = [self.slot_of(t) for t in tensors]
         if self.volatile:
             self.forget_volatile()
@@ -149,8 +158,7 @@ class Trie(Inference):
         metas: Sequence[Meta],
         outs: Sequence[TensorBase],
     ) -> State:
-        """Records that `outs` were made of the values in `slots` by Python code with a
-        backward."""
+        """Records that Python code with a backward made `outs` of values in `slots`."""
         key = (call, self.bits, *slots, *map(self.slot_of, outs))
         found = self.state.next.get(key)
         if found is None:
@@ -161,7 +169,7 @@ class Trie(Inference):
         return found
 
     def advance(self, state: State, values: Sequence[Any] = ()) -> None:
-        """Steps to a state that exists, filling in its runtime scalars."""
+        """Steps to a known state, and fills in its runtime scalars."""
         at = state.scalar
         for value in values:
             self.scalars[at] = value
@@ -174,15 +182,15 @@ class Trie(Inference):
         call: Any,
         operands: Sequence[tuple[int, Meta]],
         n_scalars: int,
-        place: tuple[Any, tuple[Any, ...]] | None,
+        met: Met | None,
     ) -> State:
-        """Adds the state of an event that was never recorded here."""
+        """Adds the state of an event that is new here."""
         given = [meta for _, meta in operands]
         metas, wrt, view = self.infer(call, given)
         state = self._add(
             key,
             CALL,
-            place,
+            met,
             call=batched(call, given),
             operands=tuple(slot for slot, _ in operands),
             given=tuple(given),
@@ -203,12 +211,12 @@ class Trie(Inference):
         self,
         key: Any,
         kind: int,
-        place: tuple[Any, tuple[Any, ...]] | None,
+        met: Met | None,
         **fields: Any,
     ) -> State:
         parent = self.state
         state = State(parent, kind, key, line=caller(), **fields)
-        self._follow(parent, key, place, state)
+        self._follow(parent, key, met, state)
         while len(self.scalars) < state.n_scalars:
             self.scalars.append(0.0)
         parent.next[key] = state
@@ -222,13 +230,16 @@ class Trie(Inference):
         self,
         parent: State,
         key: Any,
-        place: tuple[Any, tuple[Any, ...]] | None,
+        met: Met | None,
         state: State,
     ) -> None:
-        """Keeps the shadow: the earlier recording that this one runs parallel to."""
+        """Notes the numbers met, and follows the shadow.
+
+        That is the earlier recording that this one runs parallel to, but for numbers.
+        """
         if parent.next and self.diverged is None:
             self.diverged = parent, state
-        where, ints = place if place is not None else (None, ())
+        where, numbers = met if met is not None else (None, ())
         if where is None and state.kind == INPUT:
             where = INPUT
         shadow: State | None = None
@@ -243,10 +254,10 @@ class Trie(Inference):
         if where is not None:
             if parent.places is None:
                 parent.places = {}
-            parent.places[where] = ints, state
+            parent.places[where] = numbers, state
 
     def prune(self, running: State) -> None:
-        """Forgets the branches not used for longest (bounded memory)."""
+        """Drops the branches that were not used for the longest time."""
         tops = sorted(self.root.next.values(), key=lambda top: top.touched)
         dropped: set[int] = set()
         for top in tops:
@@ -256,14 +267,14 @@ class Trie(Inference):
                 del self.root.next[top.key]
                 self.states -= top.size
                 dropped.add(id(top))
-        # What else leads from the root to branches that are dropped.
+        # These may lead to branches that were dropped.
         self.root.places = self.root.jumps = None
         CACHE.forget(dropped)
         forget_traces()
         trim_memory()
 
     def mark(self, *what: Any) -> None:
-        """An event without a value: something that later look-ups depend on."""
+        """Records an event without a value, on which later look-ups depend."""
         key = (MARK, *what)
         found = self.state.next.get(key)
         if found is None:
@@ -271,7 +282,7 @@ class Trie(Inference):
         self.state = found
 
     def identity(self, source: int, meta: Meta, *note: Any) -> int:
-        """A new autograd identity for a value: same data, other role."""
+        """Records a new autograd identity of a value: the same data in another role."""
         key = (IDENTITY, source, meta, *note)
         found = self.state.next.get(key)
         if found is None:
@@ -306,7 +317,7 @@ class Trie(Inference):
     def tensor_on(
         self, slot: int, meta: Meta, cls: type[TensorBase] | None = None
     ) -> TensorBase:
-        """A new tensor on a slot that is known already.
+        """A new tensor on a known slot.
 
         With `TensorBase` as its class it only keeps the value: users never write to it.
         """
