@@ -27,14 +27,14 @@ UNSUPPORTED = (
 
 
 class DualStep(tuple[Any, ...]):
-    """A step of a view's path behind which tangents of a level begin anew.
+    """A step of a view's path behind which there are other tangents than before it.
 
-    What `make_dual` gives, the primal that `unpack_dual` gives and detached aliases
-    share memory with what they are made of, but no tangents: these are kept here, for
-    whoever shows the memory by way of this step.
+    Results of `make_dual`, primals of `unpack_dual` and detached aliases share memory
+    with the tensors they are made from, but not tangents. Theirs are kept here, for all
+    tensors whose path has this step.
     """
 
-    # None: of all levels.
+    # The level whose tangents are others; None: those of all levels.
     level: int | None
     tangents: dict[int, Any]
 
@@ -42,29 +42,29 @@ class DualStep(tuple[Any, ...]):
     def of(
         cls, step: tuple[Any, ...], level: int | None, tangents: dict[int, Any]
     ) -> DualStep:
-        """A step of a path made into one that begins with these tangents."""
+        """A step of a path, with these tangents behind it."""
         self = cls(step)
         self.level, self.tangents = level, tangents
         return self
 
     def behind(self, before: Mapping[int, Any]) -> dict[int, Any]:
-        """The tangents behind the step, where those before it are given."""
+        """The tangents behind the step, given those before it."""
         return {n: t for n, t in before.items() if not self.begins(n)} | self.tangents
 
     def across(
         self, written: Mapping[int, Any], before: Mapping[int, Any]
     ) -> dict[int, Any]:
-        """The tangents before the step, where what has others was written behind it."""
+        """The tangents before the step, given those written behind it, and before."""
         kept = {n: t for n, t in before.items() if self.begins(n)}
         return {n: t for n, t in written.items() if not self.begins(n)} | kept
 
     def begins(self, level: int) -> bool:
-        """Whether the tangents of a level are others behind the step."""
+        """Whether there are other tangents of a level behind the step."""
         return self.level is None or self.level == level
 
 
 def through_dual(path: Sequence[Any]) -> bool:
-    """Whether a path leads through what `make_dual` gave."""
+    """Whether a path has a `DualStep`."""
     return any(step.__class__ is DualStep for step in path)
 
 

@@ -1,7 +1,7 @@
-"""The levels of function transforms: `vmap`, `grad` and forward mode, one in another.
+"""The levels of function transforms: `vmap`, `grad` and forward mode, nested.
 
-Each has a number that no other level of the running recording has, so that what was
-recorded within one is never mistaken for what belongs to another.
+Each level has a number that no other level of the running recording has, so that what
+was recorded within one is never mistaken for part of another.
 """
 
 from __future__ import annotations
@@ -171,11 +171,12 @@ class Transforming(Writing):
     tracking: int
     # The levels in progress, the innermost last.
     levels: list[Level]
-    # The number given last; how many graphs of levels that are over may be used again.
+    # The number given last, and the one before the first of this recording; how many
+    # graphs of levels that have ended may be used again.
     last_level: int
     level_base: int
     held_levels: int
-    # Whether what is written is `out=`, which transforms don't see either.
+    # Whether what is written is `out=`, which transforms don't see in PyTorch either.
     into_out: bool
     # Recordings that were closed with levels in their graphs, and what these begin at.
     level_graphs: weakref.WeakKeyDictionary[Recording, int]
@@ -206,10 +207,10 @@ class Transforming(Writing):
         return level
 
     def restart_levels(self, graph: Recording | None) -> None:
-        """Gives the next recording the numbers of this one again.
+        """Lets the next recording use the level numbers of this one again.
 
-        Where a `graph` outlives it that has levels in it, numbers that no such graph
-        has: a backward through it may be mapped itself.
+        Not if a `graph` with levels outlives it, as a backward through that may be
+        mapped itself: then the next recording gets numbers that no such graph has.
         """
         if graph is not None and self.last_level > self.level_base:
             self.level_graphs[graph] = self.level_base
@@ -219,7 +220,7 @@ class Transforming(Writing):
         self.last_level = self.level_base
 
     def lend(self, level: Level, tensors: Iterable[TensorBase]) -> None:
-        """Lets the function that a level transforms write to what it is given."""
+        """Lets the function that a level transforms write to these arguments."""
         for tensor in tensors:
             tensor._levels = (*tensor._levels, level)
             level.lent.append(tensor)
@@ -247,7 +248,7 @@ class Transforming(Writing):
         return any(level.kind != DUAL and not level.plain for level in self.levels)
 
     def refuse_in_transform(self, name: str) -> None:
-        """Raises where a method changes what a transform in progress decides."""
+        """Raises for a method that PyTorch forbids within a transform."""
         if self.levels and self.transforming():
             raise RuntimeError(_ATTEMPTED.format(name, _PERHAPS[name]))
 
@@ -285,9 +286,9 @@ class Transforming(Writing):
     def check_captured(
         self, tensor: TensorBase, op: Op | str, args: Sequence[Any] = ()
     ) -> None:
-        """Raises for a write to what a function being differentiated did not make.
+        """Raises for a write to a tensor from outside a function being differentiated.
 
-        By an operator, or by what PyTorch calls so.
+        `op`: the operator that writes, or its name in PyTorch's error.
         """
         if self.into_out or (not isinstance(op, str) and op.name in _UNSEEN):
             return
@@ -319,7 +320,7 @@ class Transforming(Writing):
     # -- reverse mode ------------------------------------------------------------------
 
     def start(self, tensor: TensorBase, level: Level) -> TensorBase:
-        """The tensor as `level` differentiates it."""
+        """The tensor with a history that begins at `level`, which differentiates it."""
         number = level.number
         call = intern_call(("start", number), lambda: StartCall(number))
         return self.result(self.event(call, [tensor]))
@@ -330,7 +331,7 @@ class Transforming(Writing):
         return bool(getattr(self.recording.events(self.state)[slot].call, "starts", 0))
 
     def without_level(self, tensor: TensorBase, number: int) -> TensorBase:
-        """The tensor without what a level of `grad` that is over made of it."""
+        """The tensor without the history that a level of `grad`, now over, gave it."""
         slot = self.slot_of(tensor)
         meta = tensor._tmeta
         if not meta.levels >> number & 1:
@@ -344,9 +345,9 @@ class Transforming(Writing):
         return found
 
     def detach_in_forward(self, tensor: TensorBase) -> bool:
-        """Detaches in place where the innermost transform is one of forward mode.
+        """Detaches in place if the innermost transform is one of forward mode.
 
-        As in PyTorch it loses the tangent of that level, and nothing else.
+        As in PyTorch, the tensor loses the tangent of that level, and nothing else.
         """
         level = self.levels[-1]
         if level.kind != JVP:
@@ -359,18 +360,18 @@ class Transforming(Writing):
         return True
 
     def _take_back(self, level: Level) -> None:
-        """Ends what a level made of the tensors that its function was given."""
+        """Has the tensors that were lent to a level leave it."""
         for tensor in level.lent:
             tensor._levels = tuple(n for n in tensor._levels if n is not level)
             base = tensor if tensor._view_of is None else tensor._view_of
-            # (What an error within the level lost is of no level any more.)
+            # (What was lost by an error within the level has left it already.)
             if base._lost is None and base._tmeta.levels >> level.number & 1:
                 self._leave_level(base, level.number)
 
     def _leave_level(self, base: TensorBase, number: int) -> None:
-        """Has a tensor that was written to within a level, and its views, leave that.
+        """Has a tensor that was written to within a level, and its views, leave it.
 
-        What other levels, or autograd itself, made of them goes on.
+        Their history of other levels, or of autograd itself, goes on.
         """
         changed = _without(base._tmeta, number)
         slot = self.identity(self.slot_of(base), changed)
@@ -391,7 +392,7 @@ class Transforming(Writing):
         self._end_with_levels(tangents)
 
     def bring_tangents(self, tensor: TensorBase, tangents: dict[int, Any]) -> None:
-        """Gives a tensor that is in no recording tangents."""
+        """Gives tangents to a tensor that is in no recording."""
         tensor._tangents, tensor._tangent_version = tangents, writes_of(tensor)
         self._end_with_levels(tangents)
 
@@ -406,7 +407,7 @@ class Transforming(Writing):
         self.set_tangents(slot, {**known, level: tangent})
 
     def give_tangent(self, tensor: TensorBase, level: int, tangent: Any) -> None:
-        """Gives what a tensor shows another tangent of a level."""
+        """Gives the value of a tensor another tangent of a level."""
         self.set_tangent(self.slot_of(tensor), level, tangent)
         step = tensor._path[-1] if tensor._path else None
         if isinstance(step, DualStep) and step.begins(level):
@@ -415,7 +416,7 @@ class Transforming(Writing):
     def begin_tangents(self, view: TensorBase, level: Level, tangent: Any) -> None:
         """Has a new view of a whole tensor begin with a tangent of its own, or none.
 
-        What is written through it changes that, in place where that can be.
+        Writes through the view change that tangent, in place if possible.
         """
         *before, last = view._path
         step = DualStep.of(last, level.number, {})
@@ -431,7 +432,7 @@ class Transforming(Writing):
                 each.cells.append(step.tangents)
 
     def write_tangents(self) -> None:
-        """Gives what was written to by way of such steps the tangents of that."""
+        """Changes the tangents behind the steps that something was written through."""
         crossed, self.crossed = self.crossed, []
         for step, written in crossed:
             for number in {*step.tangents, *filter(step.begins, written)}:
@@ -440,7 +441,7 @@ class Transforming(Writing):
                     self._begin(step, number, tangent)
 
     def _write_tangent(self, held: TensorBase, tangent: TensorBase | None) -> bool:
-        """Writes to a tangent in place, as PyTorch does, where that can be."""
+        """Writes to a tangent in place, as PyTorch does; False if that cannot be."""
         meta = held._tmeta
         if tangent is None:
             tangent = _new(tensor_class[0])
@@ -465,7 +466,7 @@ class Transforming(Writing):
         return self.recording.duals.get(slot, {}).get(level)
 
     def keep_tangents(self, placed: Sequence[tuple[TensorBase, int]]) -> None:
-        """Notes the tangents of what outlives the running recording."""
+        """Keeps the tangents of what outlives the running recording."""
         duals = self.recording.duals
         for tensor, slot in placed:
             if slot in duals or tensor._tangents:
