@@ -113,6 +113,24 @@ def half_and_complex(torch):
 
 
 @case
+def zeros_along_a_dimension(torch):
+    """Gradients that are zero give zero, of numbers that nearly overflow too."""
+    for dtype in (torch.float32, torch.complex128):
+        for large in (1.0, 300.0, 1e4):
+            x = torch.tensor([1.0, large, -large], dtype=dtype, requires_grad=True)
+            y = x.logcumsumexp(0)
+            y.data.mul_(1)
+            for grad in ([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0]):
+                grad = torch.tensor(grad, dtype=dtype)
+                (found,) = torch.autograd.grad(y, x, grad, retain_graph=True)
+                yield found + 0
+    with torch.no_grad():
+        z = torch.tensor([1 + 2j, 2 - 1j], dtype=torch.complex128)
+    z.requires_grad_()
+    yield torch.autograd.gradcheck(lambda z: z.logcumsumexp(0), (z,), fast_mode=True)
+
+
+@case
 def often(torch):
     """A loop whose walks are remembered, with writes in some of its iterations."""
     for i in range(6):

@@ -170,7 +170,8 @@ def _logcumsumexp(grad: Array, output: Array, input: Array, dim: int) -> Array:
 
 
 def _lowest(value: Array) -> Any:
-    return jnp.finfo(value.dtype).min
+    # Half of it, as complex infinities would give NaN.
+    return jnp.finfo(value.dtype).min / 2
 
 
 # Of matrices --------------------------------------------------------------------------
