@@ -23,6 +23,7 @@ from torchshim._core.storage import (
     Storage,
     TensorBase,
     bits_of,
+    dense,
     overlaps,
     placement,
 )
@@ -126,9 +127,7 @@ def shown(tensor: TensorBase, storage: Storage, base: np.ndarray) -> np.ndarray:
     if 0 in meta.shape:
         return np.empty(meta.shape, kind)
     if not (base.flags.c_contiguous and root.contiguous):
-        # Memory order of the base: its dimensions by falling stride.
-        order = sorted(range(base.ndim), key=lambda d: -root.strides[d])
-        base = np.ascontiguousarray(base.transpose(order))
+        base = _in_memory(base, root.strides)
     size = kind.itemsize
     memory: np.ndarray = np.ndarray(
         meta.shape,
@@ -139,6 +138,28 @@ def shown(tensor: TensorBase, storage: Storage, base: np.ndarray) -> np.ndarray:
     )
     memory.flags.writeable = False
     return seen(tensor, memory)
+
+
+def _in_memory(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """A base's elements as they are in memory."""
+    if not dense((base.shape, strides, 0)):
+        return spread(base, strides)[0]
+    # Its dimensions by falling stride.
+    order = sorted(range(base.ndim), key=lambda d: -strides[d])
+    return np.ascontiguousarray(base.transpose(order))
+
+
+def spread(base: np.ndarray, strides: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """New memory that holds an array with gaps, or where several elements are one.
+
+    As what a transform gave for a view has them. The memory, and the array in it.
+    """
+    reach = zip(base.shape, strides, strict=True)
+    memory = np.zeros(1 + sum((n - 1) * step for n, step in reach), base.dtype)
+    steps = tuple(step * base.itemsize for step in strides)
+    held = np.lib.stride_tricks.as_strided(memory, base.shape, steps)
+    held[...] = base
+    return memory, held
 
 
 class Shared:

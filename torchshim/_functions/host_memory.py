@@ -11,8 +11,8 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.record import local
-from torchshim._core.shared import Shared
-from torchshim._core.storage import Storage
+from torchshim._core.shared import Shared, spread
+from torchshim._core.storage import Storage, dense
 from torchshim._derived import public
 from torchshim._functions._arguments import check_options, device_of, dtype_of
 from torchshim._functions.construct import sharing
@@ -43,6 +43,8 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
 
 def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
     """A writable copy of an array, laid out in memory as the strides say."""
+    if base.size and not dense((base.shape, strides, 0)):
+        return spread(base, strides)[1]
     order = sorted(range(base.ndim), key=lambda d: -strides[d])
     held = np.array(base.transpose(order), order="C")
     return held.transpose([order.index(d) for d in range(base.ndim)])
