@@ -252,6 +252,8 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         if bool in map(type, value) and "bool" not in param.annotation:
             value = [int(v) if v.__class__ is bool else v for v in value]
         return tuple(static(op, position, param, v) for v in value)
+    if kind is type and param.name == "dtype":
+        return dtypes.as_dtype(value) or value
     if value is None or kind in (bool, int, float, str, complex):
         note = param.annotation
         if kind is str and note.startswith(("Dims", "tuple[int")):

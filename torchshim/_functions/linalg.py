@@ -131,8 +131,13 @@ def pinv(
             [0.0000, 0.0000]])
     """
     tensor_argument("linalg_pinv", "input", 1, input)
-    relative = rtol if rcond is None else rcond
-    return _given(fns.linalg_pinv(input, atol, relative, hermitian), out, input)
+    relative = _as_float(rtol if rcond is None else rcond)
+    found = fns.linalg_pinv(input, _as_float(atol), relative, hermitian)
+    return _given(found, out, input)
+
+
+def _as_float(tolerance: Any) -> Any:
+    return float(tolerance) if isinstance(tolerance, int) else tolerance
 
 
 @public(method=True)
@@ -146,7 +151,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
-    return fns.linalg_pinv(input, None, rcond, False)
+    return fns.linalg_pinv(input, None, _as_float(rcond), False)
 
 
 @public(namespaces=("linalg",))

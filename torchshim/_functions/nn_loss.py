@@ -530,7 +530,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The binary cross entropy with logits, averaged over classes first.
 
-    Classes are the last dimension, which is gone from the result.
+    Classes are the last dimension of the input, which is gone from the result.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.multilabel_soft_margin_loss.html
 
@@ -544,7 +544,8 @@ def multilabel_soft_margin_loss(
     loss = -(target * fns.logsigmoid(input) + (1 - target) * fns.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    loss = loss.sum(dim=-1) / input.size(-1)
+    classes = input.dim() - 1
+    loss = loss.sum(dim=classes) / input.size(classes)
     if reduction not in REDUCTIONS:
         raise ValueError(reduction + " is not valid")
     return reduced(loss, reduction)

@@ -11,7 +11,7 @@ from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import tensor_argument, wrong
+from torchshim._functions._arguments import as_index, tensor_argument, wrong
 from torchshim._functions._family import described
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
@@ -91,7 +91,10 @@ def to_sparse(
     if sparse_dim is None:
         sparse_dim = self.ndim - (dense_dim or 0)
     elif sparse_dim.__class__ is not int:
-        raise TypeError(wrong("to_sparse", "sparse_dim", 1, "int", sparse_dim))
+        given = as_index(sparse_dim)
+        if given is None:
+            raise TypeError(wrong("to_sparse", "sparse_dim", 1, "int", sparse_dim))
+        sparse_dim = given
     low = 1 if self.ndim else 0
     if not low <= sparse_dim <= self.ndim:
         raise RuntimeError(

@@ -16,6 +16,7 @@ from torchshim._core.precision import precision
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
     broadcast_shapes,
+    is_known,
     quotient,
     widened,
 )
@@ -529,7 +530,8 @@ def _attend(
         weights = _safe_softmax(scores)
     else:
         weights = _safe_softmax(scores)
-        weights = weights * (dropout_mask.astype(weights.dtype) / (1 - dropout_p))
+        kept = 1 - dropout_p if not is_known(dropout_p) or dropout_p < 1 else 1
+        weights = weights * (dropout_mask.astype(weights.dtype) / kept)
     out = jnp.einsum("...ls,...sd->...ld", weights, v, precision=precision.matmul)
     return rounded(out, query)
 

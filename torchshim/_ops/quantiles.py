@@ -73,7 +73,9 @@ def _quantile(
         above = jnp.ceil(rank).astype(jnp.int64)
         weight = 0.5 if interpolation == "midpoint" else rank - low
         upper = take(ordered, above, x.ndim - 1)
-        out = jnp.where(below == above, out, out + weight * (upper - out))
+        # PyTorch's `lerp`: infinite where both ends are not the same infinity.
+        span, near = upper - out, jnp.abs(weight) < 0.5
+        out = jnp.where(near, out + weight * span, upper - span * (1 - weight))
     out = jnp.moveaxis(out, -1, 0)
     if keepdim and input.ndim:
         if dim is None:

@@ -239,7 +239,7 @@ def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     if not count(input, axes):
         shape = jnp.sum(input, axis=axes, keepdims=keepdim)
         return jnp.full_like(shape, -jnp.inf)
-    if dim == () and input.ndim:
+    if dim == () and input.ndim and not keepdim:
         raise RuntimeError(
             f"output with shape [] doesn't match the broadcast shape {[1] * input.ndim}"
         )
