@@ -45,6 +45,19 @@ def without_a_group(torch):
     os.environ.update({k: v for k, v in before.items() if v is not None})
 
 
+@case
+def subgroups(torch):
+    yield torch.distributed.default_pg_timeout
+    with alone(torch) as dist:
+        for size in (1, 2, 0, None):
+            found = attempt(dist.new_subgroups, size)
+            yield size, found if isinstance(found, Exception) else len(found[1])
+        own, made = dist.new_subgroups_by_enumeration([[0]])
+        yield made == [own], dist.get_rank(own), dist.get_world_size(own)
+        for ranks in ([[0, 1]], [[1]], [[-1]], [[0, 0]], [[0], [0]], [], None):
+            yield attempt(dist.new_subgroups_by_enumeration, ranks)
+
+
 def sharded(torch, *args, **options):
     optim = importlib.import_module(f"{torch.__name__}.distributed.optim")
     return optim.ZeroRedundancyOptimizer(*args, **options)

@@ -71,6 +71,8 @@ from torchshim.distributed._group import (
     is_ucc_available,
     is_xccl_available,
     new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
 )
 from torchshim.distributed._stores import (
     DistBackendError,
@@ -84,9 +86,12 @@ from torchshim.distributed._stores import (
     Store,
     TCPStore,
 )
+from torchshim.distributed.constants import default_pg_timeout
+from torchshim.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 __all__ = [
     "Backend",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -112,6 +117,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "broadcast_object_list",
+    "default_pg_timeout",
     "destroy_process_group",
     "gather",
     "gather_object",
@@ -124,6 +130,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
@@ -138,6 +145,8 @@ __all__ = [
     "isend",
     "monitored_barrier",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
     "recv",
     "reduce",
     "reduce_scatter",
@@ -149,7 +158,7 @@ __all__ = [
 ]
 
 # Submodules that are imported when they are first used.
-_LAZY = ("algorithms", "constants", "device_mesh", "rpc")
+_LAZY = ("algorithms", "rpc", "utils")
 
 
 def __getattr__(name: str) -> Any:

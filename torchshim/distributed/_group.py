@@ -287,9 +287,78 @@ def new_group(
 ) -> ProcessGroup:
     """A further group, of this process."""
     default = chosen()
-    if ranks is not None and list(ranks) != [0]:
-        raise ValueError("the new group's rank should be within the world_size")
+    if ranks is not None:
+        _check_members(list(ranks), default.size())
     return ProcessGroup((backend or default.name()).lower())
+
+
+def _check_members(ranks: list[int], count: int) -> None:
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks}")
+    if len(ranks) > count:
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size "
+            "set by init_process_group"
+        )
+    for rank in ranks:
+        if rank < 0 or rank >= count:
+            raise ValueError(
+                f"Rank {rank} is out of range. Valid ranks are 0 to {count - 1} "
+                f"(world_size={count})"
+            )
+    if not ranks:
+        raise ValueError("a group without members cannot be made")
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
+    """A group's members in groups of `group_size`: this process's group, and all."""
+    if group_size is None:
+        raise ValueError(
+            "Default group size only takes effect when CUDA is available."
+            "If your subgroup using a backend that does not depend on CUDA,"
+            "please pass in 'group_size' correctly."
+        )
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    count = get_world_size(group)
+    if group_size > count:
+        raise ValueError(
+            f"The arg 'group_size' ({group_size}) must not exceed the world size "
+            f"({count})"
+        )
+    ranks = get_process_group_ranks(group)
+    return new_subgroups_by_enumeration(
+        [ranks], timeout, backend, pg_options, group_desc
+    )
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
+    """Groups of the members that are listed: this process's group, and all."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    made: list[ProcessGroup] = []
+    for ranks in ranks_per_subgroup_list:
+        new = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        if made:  # each has rank 0, as there is no other
+            first = ranks_per_subgroup_list[0]
+            raise ValueError(
+                f"Rank 0 has appeared in both subgroup {first} and {ranks}"
+            )
+        made.append(new)
+    return made[0], made
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
