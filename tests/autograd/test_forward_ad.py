@@ -143,6 +143,20 @@ def over_reverse(torch):
 
 
 @case
+def gradients_of_tangents_have_none(torch):
+    fw = torch.autograd.forward_ad
+    for read in (False, True):
+        x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+        y = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        with fw.dual_level():
+            tangent = fw.unpack_dual((fw.make_dual(x, y) ** 2).sum()).tangent
+            if read:
+                tangent.item()
+            grads = torch.autograd.grad(tangent, [x, y])
+            yield grads, [fw.unpack_dual(grad).tangent for grad in grads]
+
+
+@case
 def models(torch):
     fw, nn = torch.autograd.forward_ad, torch.nn
     torch.manual_seed(0)

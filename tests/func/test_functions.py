@@ -238,3 +238,16 @@ def gradients_that_are_differentiated_once(torch):
     x, g = torch.tensor(2.0), torch.tensor(1.0)
     yield attempt(f.grad(slope, argnums=(0, 1)), x, g)
     yield attempt(f.grad(f.grad(Cubed.apply)), x)
+
+
+@case
+def arguments_given_back(torch):
+    """They are the very tensors that were given, but for forward mode."""
+    func = torch.func
+    for x in (torch.ones(3), torch.ones(3, requires_grad=True)):
+        yield func.grad(lambda a: ((a * a).sum(), a), has_aux=True)(x)[1] is x
+        yield func.vjp(lambda a: (a * 2, a), x, has_aux=True)[2] is x
+        yield func.vjp(lambda a: a, x)[0] is x
+        yield func.jacrev(lambda a: (a * 2, a), has_aux=True)(x)[1] is x
+        yield func.jvp(lambda a: (a * 2, a), (x,), (x,), has_aux=True)[2] is x
+        yield func.grad(lambda a: func.grad(lambda b: (b * a).sum())(a).sum())(x)

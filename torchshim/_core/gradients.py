@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from torchshim._core.batching import alone, seen_by
 from torchshim._core.call import Call, VjpCall, interned_vjp
 from torchshim._core.dependence import dependence, sources_of
+from torchshim._core.forward import JvpCall
 from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
 from torchshim._core.op import COMPUTED, DERIVED, REGISTRY
@@ -240,9 +241,10 @@ def reaching(event: State, grads: Sequence[Any], wrt: tuple[int, ...]) -> Any:
     One event gives all gradients of an operator, which come from several nodes in
     PyTorch: that of `a * b` with respect to `a` does not depend on `a`.
     """
-    call = event.call
-    if call.__class__ is not VjpCall or all(g is not None for g in grads):
-        return wrt
+    kind = event.call.__class__
+    if kind is not JvpCall:  # (which may not depend on the value, but on its tangent)
+        if kind is not VjpCall or all(g is not None for g in grads):
+            return wrt
     there = tuple([g is not None for g in grads])
     return event.memoized(
         ("reaching", there, wrt), lambda: _reaching(event, there, wrt)

@@ -238,6 +238,7 @@ class Recording:
         "seq",
         "state",
         "switched",
+        "tangent_levels",
         "tensors",
         "traces",
         "twin",
@@ -260,6 +261,8 @@ class Recording:
         self.hists: dict[int, tuple[Recording, int]] = {}
         # Forward mode: slot -> {level: tangent of that value}.
         self.duals: dict[int, dict[int, Any]] = {}
+        # Forward mode: depth of what computes a tangent, or a gradient of one -> level.
+        self.tangent_levels: dict[int, int] = {}
         # Slot of what was written through a view -> (weak reference to the view, its
         # path).
         self.pieces: dict[int, tuple[Any, tuple[Any, ...]]] = {}

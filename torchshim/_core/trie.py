@@ -89,10 +89,12 @@ class Trie(Inference):
         tensors: Sequence[TensorBase],
         values: Sequence[float] = (),
         gradient_of: int | None = None,
+        within: int = 0,
     ) -> State:
         """Records a call that is no user's: a gradient, a write through a view.
 
-        `gradient_of`: see `State.gradient_of`.
+        `gradient_of`: see `State.gradient_of`. Of a tangent's gradient `within` is the
+        level of that tangent: there, as further in, it has none itself.
         """
         slots = [self.slot_of(t) for t in tensors]
         if self.volatile:
@@ -106,7 +108,7 @@ class Trie(Inference):
         self.advance(found, values)
         if self.forward and self.recording.duals:
             metas = [t._tmeta for t in tensors]
-            self.push_forward(found, list(zip(slots, metas, strict=True)))
+            self.push_forward(found, list(zip(slots, metas, strict=True)), within)
         return found
 
     def push_forward(
@@ -143,6 +145,7 @@ class Trie(Inference):
         if found is None:
             found = self.extend(key, made, given, len(scalars), None)
         self.advance(found, scalars)
+        self.recording.tangent_levels[found.depth] = level
         for k, meta in enumerate(state.metas):
             if sources is not None and sources[k].isdisjoint(along):
                 continue

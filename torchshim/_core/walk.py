@@ -493,7 +493,10 @@ class Walk(SavedValues, Replay, Late):
             [*operands, *(g for g in grads if g is not None)],
             scalars,
             gradient_of=event.depth if same and not unpacked and not outdated else None,
+            within=(level := recording.tangent_levels.get(event.depth, 0)),
         )
+        if level:
+            self.rec.recording.tangent_levels[state.depth] = level
         if self.create and state.gradient_of is None:
             self.rec.recording.forwards[state.depth] = recording, event
         if scalars:

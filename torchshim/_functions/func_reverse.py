@@ -159,11 +159,17 @@ def _hand_back(level: Level) -> None:
 
 
 def _ended(level: Level, values: Any) -> Any:
-    """Tensors without what a level that is over made of them."""
+    """Tensors without what a level that is over made of them.
+
+    An argument that the function gives back as it is becomes what was given for it.
+    """
     rec = local.rec
+    given = {id(inside): leaf for inside, leaf in level.started}
 
     def end(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
+            if id(leaf) in given and not (writes_of(leaf) or hidden_of(leaf)):
+                return given[id(leaf)]
             return rec.without_level(leaf, level.number)
         raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
 

@@ -244,9 +244,10 @@ class SavingRecorder(Recorder):
         tensors: Sequence[TensorBase],
         values: Sequence[float] = (),
         gradient_of: int | None = None,
+        within: int = 0,
     ) -> Any:
         self.made = None
-        state = super().event(call, tensors, values, gradient_of)
+        state = super().event(call, tensors, values, gradient_of, within)
         if isinstance(call, VjpCall) and state.wrt and self.grad:
             if current() is not None and call.needs(state.wrt):
                 self._pack(state, (), [self._shown(t) for t in tensors])
