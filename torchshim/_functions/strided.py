@@ -9,6 +9,7 @@ from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import bits_of, placement
 from torchshim._derived import fns, public
+from torchshim._functions._arguments import size_of
 from torchshim._ops.view_geometry import memory_size
 from torchshim._ops.view_memory import positions
 from torchshim._tensor import Tensor
@@ -90,7 +91,8 @@ def strided_arguments(
     storage_offset: int | None,
 ) -> tuple[Tensor, tuple[int, ...], tuple[int, ...], int, Any]:
     """What the operator `strided_view` gets for the arguments of `as_strided`."""
-    size, stride = tuple(map(int, size)), tuple(map(int, stride))
+    size = size_of("as_strided", (), size)
+    stride = size_of("as_strided", (), stride, "stride")
     shape, strides, offset = placement(input)
     start = offset if storage_offset is None else int(storage_offset)
     if len(size) != len(stride):
