@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 from tests.oracle import case
@@ -30,6 +31,7 @@ def read(result):
     yield result, detached, detached[0], detached[-1], detached + 1
     yield result.numpy().tolist(), detached.numpy().tolist()
     yield detached[-1].numpy().tolist(), detached
+    yield pickle.loads(pickle.dumps(result)).tolist()
 
 
 @case.over(name=list(VIEWS))
@@ -45,6 +47,10 @@ def results(torch, name):
         torch.testing.assert_close(give(), view(x), rtol=0, atol=0)
         yield from read(give())
         yield from give().detach()
+    result, pull = torch.func.vjp(view, x)
+    yield result.storage_offset(), pull(torch.ones_like(result))
+    result.requires_grad_()
+    yield torch.autograd.grad((result * result).sum(), result)
     result = torch.func.vjp(view, x)[0].detach()
     yield result.stride()
     if name not in ("expanded", "windows"):
@@ -68,3 +74,24 @@ def arguments(torch, name):
     torch.func.grad(function)(x)
     forward(torch, function, x)
     yield seen
+    yield from read(torch.func.vjp(lambda t: t, x)[0].contiguous())
+    result = torch.func.vjp(lambda t: t, x)[0]
+    yield pickle.loads(pickle.dumps(result)).tolist()
+    yield torch.func.hessian(lambda t: (VIEWS["narrow"](t) ** 2).sum())(
+        torch.arange(6.0).view(2, 3)
+    )
+
+
+@case.over(name=list(VIEWS))
+def nested(torch, name):
+    view = VIEWS[name]
+    x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+
+    def inner(t):
+        value, pull = torch.func.vjp(view, t * t)
+        return pull(value.sin())[0].sum() + value.sum(), value
+
+    grads, value = torch.func.grad(inner, has_aux=True)(x)
+    yield grads, value, torch.autograd.grad(value.sum() + grads.sum(), x)
+    if name != "windows":  # PyTorch warns of its speed
+        yield torch.vmap(torch.func.grad(lambda t: inner(t)[0]))(x.detach()[None])

@@ -17,14 +17,17 @@ import numpy as np
 from torchshim._core.call import AnyCall, Levels, intern_call
 from torchshim._core.forward import DualStep
 from torchshim._core.linearize import Outputs
-from torchshim._core.meta import Meta
+from torchshim._core.meta import Meta, contiguous_strides
 from torchshim._core.op import Op
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State
 from torchshim._core.storage import (
     Storage,
     TensorBase,
+    dense,
+    placement,
     repeats,
     tensor_class,
+    version_of,
     writes_of,
 )
 from torchshim._core.write import WRITTEN_LEAF, WRITTEN_VIEW, Writing
@@ -337,7 +340,18 @@ class Transforming(Writing):
         if not meta.levels >> number & 1:
             return tensor
         changed = _without(meta, number)
+        gaps = 0 not in meta.shape and not dense(placement(tensor))
+        if gaps and tensor._view_of is None:
+            # The argument itself, which was a view: the copy has no gaps.
+            strides = contiguous_strides(meta.shape)
+            changed = changed.replace(strides=strides, offset=0)
         found = self.tensor_on(self.identity(slot, changed), changed)
+        if gaps and tensor._view_of is not None:
+            # It is part of what its base becomes: memory of its own has no gaps.
+            whole = self.without_level(tensor._view_of, number)
+            self.storage_of(whole).add(found)
+            found._view_of, found._path = whole, tensor._path
+            found._versions = version_of(found)
         if slot in self.recording.duals:
             tangents = self.recording.duals[slot].items()
             left = {n: self.without_level(t, number) for n, t in tangents}
