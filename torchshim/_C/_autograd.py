@@ -8,7 +8,7 @@ from typing import Any
 from torchshim._core.record import local
 from torchshim._core.storage import set_version
 from torchshim._core.walk import walking
-from torchshim._functions.nodes import SavedTensor as SavedTensor
+from torchshim._functions.saved_values import SavedTensor as SavedTensor
 from torchshim.autograd import saving
 
 

@@ -11,7 +11,7 @@ from torchshim._functions.backward import _given as _tensor_or_tensors_to_tuple
 from torchshim._functions.backward import backward, make_grads
 from torchshim._functions.backward import edge_meta as _edge_meta
 from torchshim._functions.backward import grad as _grad
-from torchshim._functions.nodes import SavedTensor as SavedTensor
+from torchshim._functions.saved_values import SavedTensor as SavedTensor
 from torchshim._overrides import overridable as _overridable
 from torchshim.autograd import _without_data as _without_data
 from torchshim.autograd import (

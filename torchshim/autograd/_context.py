@@ -21,7 +21,7 @@ from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, was_detached
 from torchshim._core.storage import TensorBase, version_of, writes_of
 from torchshim._derived import fns
-from torchshim._functions.nodes import SavedTensor, with_history
+from torchshim._functions.saved_values import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving

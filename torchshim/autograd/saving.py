@@ -16,8 +16,8 @@ from torchshim._core.storage import TensorBase
 from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
 from torchshim._functions.func_reverse import without_saved_hooks
-from torchshim._functions.nodes import SavedTensor, as_saved, with_history
 from torchshim._functions.query import of_all_examples
+from torchshim._functions.saved_values import SavedTensor, as_saved, with_history
 from torchshim._tensor import Tensor
 
 
