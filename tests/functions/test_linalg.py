@@ -303,6 +303,10 @@ def ranks_and_condition_numbers(torch):
 
 @case.lines("""
 torch.linalg.vander(torch.tensor([1, 2, 3]))
+torch.linalg.vander(torch.tensor([True, False]))
+torch.vander(torch.tensor([True, False]), 3)
+torch.vander(torch.tensor([1., 2.]).half())
+torch.linalg.vander(torch.tensor([1., 2.]).half())
 torch.linalg.vander(torch.tensor([[1., 2]]), N=4)
 torch.linalg.vander(torch.tensor([1., 2.], requires_grad=True), N=3)
 torch.linalg.vander(torch.tensor([1, 2]), N=1)

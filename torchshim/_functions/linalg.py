@@ -490,6 +490,16 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
             [1, 3, 9]])
     """
     tensor_argument("linalg_vander", "x", 1, x)
+    kind = x._tmeta.dtype
+    if kind in (dtypes.bool_, dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but "
+            f"got {kind.scalar_name}"
+        )
+    return _powers(x, N)
+
+
+def _powers(x: Tensor, N: int | None) -> Tensor:
     if not x.dim():
         x = x.reshape(1)
     shape = tuple(x.shape)
@@ -527,7 +537,7 @@ def descending_vander(
     if n < 2:
         ones = namespace("torch")["ones"]
         return ones((x.shape[0], n), dtype=fns.cumprod(x, 0).dtype, device=x.device)
-    powers = vander(x, N=n)
+    powers = _powers(x, n)
     return powers if increasing else fns.flip(powers, (1,))
 
 

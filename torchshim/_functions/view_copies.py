@@ -106,6 +106,12 @@ def narrow_copy(
             "got false.  (Could this error message be improved?  If so, please report "
             "an enhancement request to PyTorch.)"
         )
+    if length < 0:
+        at, first = pieces.narrowed(input, dim, start, 0)
+        raise RuntimeError(
+            f"start ({first}) + length ({length}) exceeds dimension size "
+            f"({input._tmeta.shape[at]})."
+        )
     at, first = pieces.narrowed(input, dim, start, length)
     plan = (KEEP,) * at + ((length, 1),)
     if out is None:
