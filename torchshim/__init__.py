@@ -37,6 +37,7 @@ from torchshim import (
 )
 from torchshim._alias import install, uninstall
 from torchshim._alias import know_torch as _know_torch
+from torchshim._core import garbage as _garbage  # noqa: F401 (it watches collections)
 from torchshim._core.device import (
     device,
     get_default_device,
