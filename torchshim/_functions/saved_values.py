@@ -412,9 +412,13 @@ def _argument(node: Node, name: str) -> Any:
     form = kept_arguments(kind).get(name)
     if form is None or not isinstance(call, Call):
         return MISSING
-    own = [param.name for param in call.op.params]
+    params = call.op.params
     scalars = Walk(local.rec, True, False, False).scalars_of(node._recording, event)
-    given = dict(zip(own, call.arguments(event.given, scalars), strict=True))
+    values = call.arguments(event.given, scalars)
+    given = {param.name: value for param, value in zip(params, values, strict=True)}
+    for param, entry in zip(params, call.template, strict=True):
+        if isinstance(entry, ScalarHole):  # as it was given, 2 and not 2.0
+            given[param.name] = _number(node, param.name)
     named = {name_in_node(kind, each): value for each, value in given.items()}
     found = value_of(Given(kind, call.op, given, named, event.metas), name)
     if found is MISSING or isinstance(found, Meta):

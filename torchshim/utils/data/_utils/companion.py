@@ -34,8 +34,8 @@ from torchshim._core.state import CALL, State
 from torchshim._core.stepwise import Hosted, host_kernels, kind_of
 
 _FIELDS = (
-    *("call", "depth", "kind", "line", "n_inputs", "n_slots", "of", "operands"),
-    *("scalar", "slot", "given", "metas"),
+    *("call", "depth", "given", "gradient_of", "kind", "line", "metas", "n_inputs"),
+    *("n_slots", "operands", "scalar", "slot"),
 )
 
 
