@@ -333,3 +333,24 @@ def gradients_of_another_dtype(torch):
             x.grad = None
             Double.apply(x).sum().backward()
             yield x.grad
+
+
+@case
+def a_detached_alias_on_other_memory_written_to(torch):
+    """What it was detached from keeps its node, though they count versions together."""
+    kinds = (lambda w: w * 2, lambda w: (w * 2)[:])
+    writes = (
+        lambda alias: alias.__setitem__(torch.tensor([0, 2]), 2.0),
+        lambda alias: alias.mul_(3),
+        lambda alias: alias[:1].fill_(0),
+    )
+    for make, write, read in product(kinds, writes, (False, True)):
+        w = torch.tensor([0.5, 0.75, 1.0], requires_grad=True)
+        y = make(w)
+        alias = y.detach()
+        alias.data = alias.detach().clone()
+        if read:
+            alias.tolist()
+        write(alias)
+        yield y, y.grad_fn.name(), alias, y._version, alias._version
+        yield attempt(torch.autograd.grad, y.sum(), w)

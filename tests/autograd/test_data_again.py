@@ -6,6 +6,8 @@ values that were computed of them, which are old.
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.oracle import case
@@ -140,3 +142,31 @@ def test_what_pytorch_mixes_in_the_first_gradient_is_refused(name):
 
     with pytest.raises(NotImplementedError, match=r"overwritten through \.data"):
         next(derivatives(torch, MIXED_AT_ONCE[name], (1,), False)).tolist()
+
+
+@case
+def views_written_to_again_after_an_untracked_write(torch):
+    """Their node is made anew from the base, whatever recording the last was in."""
+    for seed in (2, 8, 13, 21, 34):
+        rng, arrays = random.Random(seed), []
+        w = torch.tensor([1.0, 1.25, 1.5], requires_grad=True)
+        factor, rows = w * 1, torch.arange(6.0).reshape(2, 3)
+        view = torch.arange(6.0).reshape(2, 3)
+
+        def read(values=(rows, factor, view), rng=rng, arrays=arrays):
+            for each in values:
+                if rng.random() < 0.3:
+                    array = each.detach().numpy()
+                    if rng.random() < 0.4:
+                        arrays.append(array)
+
+        for _ in range(3):
+            read()
+            view.sub_(factor)
+            read()
+            with torch.no_grad():
+                torch.mul(rows, -1.5, out=view)
+            read()
+            (rows * factor).sum()
+            read()
+        yield view, torch.autograd.grad(view.sum(), w)

@@ -72,3 +72,15 @@ def pieces_of_overlapping_views_are_written_to(torch, shared):
             wide = view(x)
             yield attempt(lambda w=wide, write=write: write(w) and None)
             yield x, wide, array if array is None else array.tolist()
+
+
+@case
+def copied_onto_themselves(torch):
+    """That is nothing to do, whatever the memory; a copy of other values is refused."""
+    for make in (lambda: torch.ones(3), lambda: torch.ones(3, 2).mean(1)):
+        for shared in (False, True):
+            rows = make().expand(2, 3)
+            rows.numpy() if shared else rows.tolist()  # nothing is pending
+            yield attempt(rows.copy_, rows), rows._version
+            yield attempt(rows.copy_, rows[:]), rows._version
+            yield attempt(rows.copy_, rows + 1), rows._version

@@ -431,6 +431,8 @@ class Entering(Known):
             place = view._hist
             if self.owns(view._slot):
                 place = self.recording, view._slot
+            elif place is not None and view._hist_version != storage.version:
+                return view  # its node is made anew, from the base
             if not self._passes_hooks(place, len(view._path)):
                 return view
         self.slot_of(base)

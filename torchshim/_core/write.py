@@ -405,8 +405,9 @@ class Writing(Viewing):
         # Marked in the path, so that backward knows whose values were overwritten.
         kind = WRITTEN if storage.count_write(writer) else HIDDEN
         if type(own := writer._own_version) is CountOf and own.storage is not None:
-            for view in own.storage.tensors():
-                view._slot = -1  # its node is made anew when it is used
+            for alias in own.storage.tensors():
+                if alias._view_of is not None:
+                    alias._slot = -1  # its node is made anew when it is used
         for old in filter(self.owns, known):
             self._overwritten(old, slot, kind)
         self.storages[id(storage)] = storage

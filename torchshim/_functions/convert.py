@@ -456,7 +456,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
             other = float(other)  # no int64 holds it
     if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
         note_lost_part(other._tmeta.dtype, self._tmeta.dtype)
-    if isinstance(other, TensorBase) and _fresh(self):
+    if isinstance(other, TensorBase) and other is not self and _fresh(self):
         mine, its = self._tmeta, other._tmeta
         array = settled(other)
         if array is not None and its.shape == mine.shape and its.device is mine.device:
