@@ -312,7 +312,8 @@ _MOST_MET = 128
 
 
 def _takes_bools(function: Callable[..., Any]) -> bool:
-    return any("bool" in str(kind) for kind in function.__annotations__.values())
+    kinds = function.__annotations__.items()
+    return any("bool" in str(kind) for name, kind in kinds if name != "return")
 
 
 def _vetted(

@@ -122,11 +122,6 @@ def _bias_sizes(given: Given) -> Any:
     return (0,) if bias is None else tuple(bias.shape)
 
 
-def _unbatched(given: Given) -> Any:
-    shape = tuple(given.outs[0].shape)
-    return (1, *shape)
-
-
 _CONVOLUTION: dict[str, Any] = {
     "bias_sym_sizes_opt": _bias_sizes,
     "stride": lambda given: _spread(given, given["stride"]),
@@ -134,7 +129,7 @@ _CONVOLUTION: dict[str, Any] = {
     "dilation": lambda given: _spread(given, given["dilation"]),
     # (As the node `SqueezeBackward1`, of an input without a batch.)
     "dim": 0,
-    "self_sym_sizes": _unbatched,
+    "self_sym_sizes": lambda given: (1, *given.outs[0].shape),
 }
 _FORWARD = _CONVOLUTION | {
     "transposed": False,
@@ -248,6 +243,11 @@ def _correction(given: Given) -> Any:
 def _of_pool(given: Given) -> Any:
     shape = tuple(given.outs[0].shape)
     return (*shape[:-1], 1, shape[-1])
+
+
+def _alpha(given: Given) -> Any:
+    """1 for what adds as one of its steps."""
+    return given.arguments.get("alpha", 1)
 
 
 def _order(name: str) -> Rule:
@@ -367,8 +367,8 @@ _RULES: dict[str, dict[str, Any]] = {
     "vstack": {"dim": 0},
 }
 
-# Of operators that have no such argument.
+# (Node, name) -> the same, where the operator has no rule.
 _DEFAULTS: dict[tuple[str, str], Any] = {
-    ("AddBackward0", "alpha"): lambda given: given.arguments.get("alpha", 1),
-    ("SubBackward0", "alpha"): lambda given: given.arguments.get("alpha", 1),
+    ("AddBackward0", "alpha"): _alpha,
+    ("SubBackward0", "alpha"): _alpha,
 }
