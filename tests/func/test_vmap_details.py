@@ -79,6 +79,32 @@ def what_is_not_done_within(torch):
 
 
 @case
+def names_of_nodes(torch):
+    F, vmap, func = torch.nn.functional, torch.vmap, torch.func
+    x = torch.rand(2, 3, 4, requires_grad=True)
+    y, labels = x.detach(), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    for name in ("sum", "mean", "prod", "max", "min", "trace", "exp", "std"):
+        reduce = getattr(torch, name)
+        yield name, vmap(lambda a, r=reduce: r(a))(x).grad_fn.name()
+        yield name, vmap(vmap(lambda a, r=reduce: r(a[None])))(x).grad_fn.name()
+    losses = [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss]
+    losses += [F.binary_cross_entropy, F.binary_cross_entropy_with_logits]
+    for loss in [*losses, F.cross_entropy, F.nll_loss]:
+        other = labels if loss in (F.cross_entropy, F.nll_loss) else y
+        for reduction in ("mean", "sum"):
+            found = vmap(lambda a, b, f=loss, r=reduction: f(a, b, reduction=r))
+            yield loss.__name__, reduction, found(x, other).grad_fn.name()
+    both = vmap(func.grad_and_value(lambda a: (a.exp().sum(), a.sin()), has_aux=True))
+    yield [t.grad_fn.name() for t in both(x)[1]]
+    yield vmap(lambda a: func.vjp(torch.sin, a)[0])(x).grad_fn.name()
+    views = [("t", ()), ("unbind", ()), ("split", (2,)), ("select", (0, 1))]
+    for view, args in [*views, ("view", (-1,)), ("unsqueeze", (0,))]:
+        found = vmap(lambda a, v=view, g=args: getattr(a, v)(*g))(x)
+        found = found[0] if isinstance(found, tuple) else found
+        yield view, found.grad_fn.name()
+
+
+@case
 def trials_of_other_shapes(torch):
     yield torch.binomial(torch.full((2, 3), 4.0), torch.ones(3))
     different = torch.vmap(torch.binomial, (0, None), randomness="different")

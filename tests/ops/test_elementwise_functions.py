@@ -69,6 +69,14 @@ def gradients_of_parts(torch):
 
 
 @case
+def gradients_of_saturated_units_are_zero(torch):
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([7, 9, 9.1, 12, -15, 20], dtype=dtype, requires_grad=True)
+        x.tanh().sum().backward()
+        yield x.grad == 0, x.grad.log2().round()
+
+
+@case
 def float_power_gradient(torch):
     x = torch.tensor([2.0, 3.0], requires_grad=True)
     y = torch.float_power(x, 3)

@@ -18,6 +18,28 @@ from torchshim._core.storage import TensorBase
 WRAPPED = frozenset({"add", "sub", "mul", "div"})
 _OF_NUMBERS = WRAPPED | {"copy", "put_piece"}
 
+# Nodes of what PyTorch does by dimension under `vmap`. A loss's is its reduction's.
+_MAPPED = {
+    "MaxBackward1": "MaxBackward0",
+    "MeanBackward0": "MeanBackward1",
+    "MedianBackward0": "MedianBackward1",
+    "MinBackward1": "MinBackward0",
+    "ProdBackward0": "ProdBackward1",
+    "SumBackward0": "SumBackward1",
+    "TBackward0": "TransposeBackward0",
+    "TraceBackward0": "SumBackward1",
+}
+_MAPPED_LOSSES = frozenset(
+    {
+        "BinaryCrossEntropyBackward0",
+        "BinaryCrossEntropyWithLogitsBackward0",
+        "HuberLossBackward0",
+        "MseLossBackward0",
+        "NllLossBackward0",
+        "SmoothL1LossBackward0",
+    }
+)
+
 # Operators whose tangent is a sum over both operands, though one is a number.
 _SUMMED = frozenset({"add", "mul"})
 
@@ -280,7 +302,23 @@ def grad_name(event: State) -> str | None:
         return _name_of_tangent(event, call)
     if not isinstance(call, Call):
         return call.grad_name or name_of_gradient(event, call)
-    return _name_of_call(event, call)
+    name = _name_of_call(event, call)
+    if name is None or call is event.call:
+        return name
+    return _name_of_mapped(event, call, name)
+
+
+def _name_of_mapped(event: State, call: Call, name: str) -> str:
+    """The name of a node under `vmap`, of the one that the call has alone."""
+    if name not in _MAPPED_LOSSES:
+        return _MAPPED.get(name, name)
+    given = call.arguments(event.given[: call.n_arrays], [0] * call.n_scalars)
+    reduction = next(v for v in given if v in ("none", "mean", "sum"))
+    if reduction == "none":
+        return name
+    if reduction == "mean" and name == "NllLossBackward0":
+        return "DivBackward0"
+    return f"{reduction.capitalize()}Backward1"
 
 
 def _name_of_tangent(event: State, call: JvpCall) -> str | None:
@@ -299,15 +337,21 @@ def _name_of_tangent(event: State, call: JvpCall) -> str | None:
     return name_of_gradient(event, call)
 
 
+def _maker(event: State, slot: int) -> State | None:
+    """The event before this one that made a value."""
+    source = event.parent
+    while source is not None and not (source.slot <= slot < source.n_slots):
+        source = source.parent
+    return source
+
+
 def _name_of_call(event: State, call: Call) -> str | None:
     named = call.op.grad_fn
     if named == "":
         # Not a node of its own: the one of what the operator is given.
-        source = event.parent
-        while source is not None and not (
-            source.slot <= event.operands[0] < source.n_slots
-        ):
-            source = source.parent
+        source = _maker(event, event.operands[0])
+        while source is not None and source.kind == IDENTITY and source.operands:
+            source = _maker(source, source.operands[0])
         return (None if source is None else grad_name(source)) or "AliasBackward0"
     return _own_name(call, event.given[: call.n_arrays])
 

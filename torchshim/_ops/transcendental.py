@@ -476,10 +476,23 @@ def cosh(input: Array) -> Array:
     return jnp.cosh(input) if is_complex(input) else _cosh(input)
 
 
+@jax.custom_jvp
+def _tanh(x: Array) -> Array:
+    return rounded(jnp.tanh, x)
+
+
+@_tanh.defjvp
+def _tanh_jvp(primals: Any, tangents: Any) -> Any:
+    # Of the rounded result, as PyTorch's: zero where that is 1.
+    (x,), (dx,) = primals, tangents
+    y = _tanh(x)
+    return y, dx * (1 - y) * (1 + y)
+
+
 @_unary("Tanh", "result")
 def tanh(input: Array) -> Array:
     """The hyperbolic tangent."""
-    return rounded(jnp.tanh, input)
+    return _tanh(input)
 
 
 @_unary("Asinh", "input", aliases=("arcsinh",), inplace=_without("asinh"))
