@@ -1,4 +1,4 @@
-"""`torch.masked` compared with PyTorch; what of it and of `torch.nested` is refused."""
+"""`torch.masked` compared with PyTorch; what of it is refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def normalizations(torch):
     yield torch.autograd.grad((out * x).sum(), leaf), masked.is_masked_tensor(x)
 
 
-def test_masked_and_nested_tensors_are_refused() -> None:
+def test_masked_tensors_are_refused() -> None:
     import torchshim as torch
 
     x = torch.ones(2)
@@ -81,8 +81,6 @@ def test_masked_and_nested_tensors_are_refused() -> None:
         torch.masked.masked_tensor(x, x > 0)
     with pytest.raises(NotImplementedError, match="masked_tensor is not supported"):
         torch.masked.MaskedTensor(x, x > 0)
-    with pytest.raises(NotImplementedError, match=r"nested\.nested_tensor is not"):
-        torch.nested.nested_tensor([x, x])
 
 
 @case.over("sum", "prod", "amax", "argmin", "mean", "median", "norm", "logsumexp", "x")

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchshim._core.device import current_accelerator
 from torchshim._core.device import device as Device
+from torchshim._core.ragged import SymInt
 
 __all__ = [
     "SymBool",
@@ -98,11 +99,7 @@ def deprecated_question(name: str, missing: str) -> bool:
     return getattr(found, function)()
 
 
-# Symbolic numbers: sizes are always integers here, so these are their Python forms.
-
-
-class SymInt:
-    """A size that is not known yet: there is none."""
+# Symbolic numbers: only ragged sizes are none of Python's (`_core/ragged.py`).
 
 
 class SymFloat:
@@ -113,7 +110,7 @@ class SymBool:
     """A bool that is not known yet: there is none."""
 
 
-for _kind in (SymInt, SymFloat, SymBool):
+for _kind in (SymFloat, SymBool):
     _kind.__module__ = "torch"
 
 

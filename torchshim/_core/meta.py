@@ -13,10 +13,13 @@ from typing import Any, SupportsIndex, overload
 
 from torchshim._core.device import device as Device
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.ragged import SymInt
 
 
 def _size_item(at: int, item: Any) -> int:
     """An item of a shape as an integer; TypeError for what is none."""
+    if isinstance(item, SymInt):
+        return item  # type: ignore[return-value]
     try:
         return operator.index(item)
     except TypeError:

@@ -127,6 +127,8 @@ class TensorBase:
     _address: int | None = None
     # Indices: what was computed from their values.
     _plans: dict[Any, Any] | None = None
+    # Offsets or lengths of nested tensors: the size that stands for them.
+    _ragged: Any = None
     # Whether it is made of other tensors, as sparse ones are: it has no slot itself.
     _composed: bool = False
 

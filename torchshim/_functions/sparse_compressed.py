@@ -11,6 +11,7 @@ from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._derived import public
 from torchshim._functions._arguments import warn_once
 from torchshim._functions._family import described
+from torchshim._functions.composed import planned, set_meta
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_tensor import (
     SparseTensor,
@@ -19,8 +20,6 @@ from torchshim._functions.sparse_tensor import (
     handles,
     is_sparse,
     named,
-    planned,
-    set_meta,
 )
 from torchshim._tensor import Tensor
 

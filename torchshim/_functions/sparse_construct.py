@@ -28,6 +28,7 @@ from torchshim._functions._arguments import (
     size_of,
     warn_once,
 )
+from torchshim._functions.composed import host_indices, planned
 from torchshim._functions.construct import tensor_from
 from torchshim._functions.creation import filled, placed
 from torchshim._functions.sparse_compressed import (
@@ -38,10 +39,8 @@ from torchshim._functions.sparse_compressed import (
 from torchshim._functions.sparse_tensor import (
     coo,
     handles,
-    host_indices,
     keys_of,
     named,
-    planned,
 )
 from torchshim._tensor import Tensor
 

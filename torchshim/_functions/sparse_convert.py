@@ -13,6 +13,7 @@ from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, tensor_argument, wrong
 from torchshim._functions._family import described
+from torchshim._functions.composed import host_indices
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
 from torchshim._functions.sparse_construct import (
@@ -25,7 +26,6 @@ from torchshim._functions.sparse_tensor import (
     coo,
     flat,
     handles,
-    host_indices,
     is_sparse,
     named,
 )

@@ -18,6 +18,7 @@ from torchshim._core.layout import (
 from torchshim._derived import fns
 from torchshim._functions import creation
 from torchshim._functions._arguments import size_of
+from torchshim._functions.composed import refreshed
 from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.sparse_construct import (
     empty_coo,
@@ -29,7 +30,6 @@ from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
     handles,
     is_sparse,
-    refreshed,
     refuse,
 )
 

@@ -13,6 +13,7 @@ from torchshim._core.record import local, untracked
 from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of
+from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.memory import OTHER_KIND
 from torchshim._functions.sparse_construct import empty_coo
@@ -28,7 +29,6 @@ from torchshim._functions.sparse_tensor import (
     keys_of,
     merged,
     named,
-    planned,
     refuse,
     terms_of,
     values_at,

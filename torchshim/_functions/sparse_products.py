@@ -9,6 +9,7 @@ import numpy as np
 from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import combination, tensor_argument
+from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
 from torchshim._functions.sparse_tensor import (
@@ -18,7 +19,6 @@ from torchshim._functions.sparse_tensor import (
     is_sparse,
     keys_of,
     named,
-    planned,
     refuse,
 )
 from torchshim._tensor import Tensor

@@ -9,6 +9,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import dtype_of
+from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_convert import expect_coo
 from torchshim._functions.sparse_shape import reordered, unsqueeze
@@ -19,7 +20,6 @@ from torchshim._functions.sparse_tensor import (
     is_sparse,
     keys_of,
     named,
-    planned,
     refuse,
 )
 from torchshim._ops.view_geometry import wrap_dim

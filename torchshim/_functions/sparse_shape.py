@@ -11,6 +11,7 @@ import numpy as np
 from torchshim._core.layout import FORMAT_TEXTS
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import size_of, wrong
+from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import expect_coo
@@ -21,7 +22,6 @@ from torchshim._functions.sparse_tensor import (
     handles,
     is_sparse,
     named,
-    planned,
     refuse,
 )
 from torchshim._ops.view_geometry import moved as dims_moved

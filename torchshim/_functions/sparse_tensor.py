@@ -10,7 +10,6 @@ https://docs.pytorch.org/docs/2.13/sparse.html
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NoReturn
@@ -19,26 +18,23 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.layout import NAMES as LAYOUTS
-from torchshim._core.meta import meta_of
 from torchshim._core.record import local, untracked
-from torchshim._core.storage import TensorBase, writes_of
 from torchshim._derived import fns
 from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
+from torchshim._functions.composed import (
+    FACTS,
+    Composed,
+    knows_facts,
+    meta_with,
+    planned,
+    set_meta,
+)
 from torchshim._functions.creation import placed
 from torchshim._printing import format_values, join_suffixes
 from torchshim._tensor import Tensor, host_value
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
 COO = LAYOUTS["sparse_coo"]
-
-#: What sparse tensors know as other tensors do.
-_FACTS = (
-    "shape dtype device ndim requires_grad itemsize is_cpu is_cuda is_xla is_meta "
-    "is_mps is_xpu is_mtia is_ipu is_hpu is_vulkan is_maia is_nested is_quantized "
-    "is_mkldnn size dim ndimension numel nelement element_size get_device is_conj "
-    "is_neg is_floating_point is_complex is_signed is_inference __len__ __hash__ "
-    "__bool__ is_nonzero __format__ __dir__ is_same_size"
-).split()
 
 
 def refuse(name: str, tensor: Any = None) -> NoReturn:
@@ -49,15 +45,13 @@ def refuse(name: str, tensor: Any = None) -> NoReturn:
     )
 
 
-class SparseTensor(Tensor):
+class SparseTensor(Composed):
     """A tensor that is a pattern of indices and the values there."""
 
     __slots__ = ()
     __module__ = "torch"
 
-    # The values that are not said to be zero.
-    _v: Any
-    _composed = True
+    # `_v` are the values that are not said to be zero.
     layout: Any = COO
     _coalesced = False
     is_sparse = True
@@ -66,13 +60,7 @@ class SparseTensor(Tensor):
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = "Tensor"
 
-    @property
-    def _slot(self) -> int:
-        # Reached by what records its operands without asking whether they are sparse.
-        refuse("this operation", self)
-
-    @property
-    def _array(self) -> Any:
+    def _refused(self) -> NoReturn:
         refuse("this operation", self)
 
     @classmethod
@@ -86,7 +74,7 @@ class SparseTensor(Tensor):
         if space == "torch.sparse":
             name = f"sparse.{name}"
         handler = HANDLERS.get(name)
-        if handler is None and name in _FACTS:
+        if handler is None and name in FACTS:
             with disabled(SUBCLASSES_DISABLED):
                 return getattr(SparseTensor, name)(*args, **(kwargs or {}))
         if handler is None and name.startswith("_foreach_"):
@@ -95,87 +83,15 @@ class SparseTensor(Tensor):
             refuse(name)
         return handler(*args, **_not_defaults(func, kwargs or {}))
 
-    @property
-    def _grad(self) -> Any:
-        return self.grad
-
-    @_grad.setter
-    def _grad(self, value: Any) -> None:
-        self.grad = value
-
-    @property
-    def is_leaf(self) -> bool:
-        return not self._tmeta.requires_grad or self._v.is_leaf
-
-    @property
-    def grad_fn(self) -> Any:
-        return self._v.grad_fn if self._tmeta.requires_grad else None
-
-    @property
-    def _version(self) -> int:
-        return self._v._version
-
-    @property
-    def grad(self) -> Any:
-        found = self._v.grad
-        return None if found is None else self._gradient(found)
-
-    @grad.setter
-    def grad(self, value: Any) -> None:
-        self._v.grad = value if value is None else values_at(self, value)
-
-    def _gradient(self, values: Any) -> Any:
-        return self._like(values)
-
-    def _like(self, values: Any, **changes: Any) -> Any:
-        """The same pattern with other values."""
-        raise NotImplementedError
-
-    def _moved(self, move: Callable[[Any], Any]) -> Any:
-        """All parts moved to another device."""
-        raise NotImplementedError
+    def _values_of(self, gradient: Any) -> Any:
+        return values_at(self, gradient)
 
     def _parts(self) -> Sequence[tuple[str, Any]]:
         """The names and tensors of all parts, as they are printed."""
         raise NotImplementedError
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """As `Tensor.requires_grad_`, of the values."""
-        if not (requires_grad or self._tmeta.requires_grad):
-            return self
-        if requires_grad and self._v.is_leaf and not self._v.requires_grad:
-            self._v = self._v.detach()
-        self._v.requires_grad_(requires_grad)
-        return refreshed(self)
-
-    def backward(self, gradient: Any = None, **options: Any) -> None:
-        """As `Tensor.backward`; the gradient is a sparse tensor of the same pattern."""
-        if gradient is not None:
-            gradient = values_at(self, gradient)
-        self._v.backward(gradient, **options)
-
-    def retain_grad(self) -> None:
-        """As `Tensor.retain_grad`, of the values."""
-        self._v.retain_grad()
-
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return _text(self, tensor_contents)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support "
-                "the deepcopy protocol at the moment.  If you were attempting to "
-                "deepcopy a module, this may be because of a torch.nn.utils."
-                "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
-            )
-        if id(self) not in memo:
-            with untracked():
-                made = self._moved(lambda part: part.detach().clone())
-            if self.requires_grad:
-                made.requires_grad_()
-            memo[id(self)] = made
-        return memo[id(self)]
 
 
 def _not_defaults(func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -190,30 +106,6 @@ _SPACES = (
     *("torch", "torch.Tensor", "torch.nn.functional", "torch.ops.aten"),
     "torch.sparse",
 )
-
-
-def set_meta(tensor: Any, size: Sequence[int], values: Any) -> Any:
-    """Says of a sparse tensor what follows from its size and values."""
-    tensor._tmeta = _meta_with(size, values)
-    tensor._v = values
-    return tensor
-
-
-def _meta_with(size: Sequence[int], values: Any) -> Any:
-    meta = values._tmeta
-    return meta_of(
-        size,
-        meta.dtype,
-        meta.device,
-        requires_grad=meta.requires_grad,
-        leaf=meta.leaf,
-        inference=meta.inference,
-    )
-
-
-def refreshed(tensor: Any) -> Any:
-    """The tensor, after its values have changed their role."""
-    return set_meta(tensor, tensor._tmeta.shape, tensor._v)
 
 
 class _Late:
@@ -304,7 +196,7 @@ def sum_of_terms(terms: Sequence[Term], form: Form, size: Sequence[int]) -> Any:
         return coo(indices, values, size, whole)
     made = object.__new__(Coo)
     made._terms, made._form = terms, form
-    made._tmeta = _meta_with(size, terms[0][1])
+    made._tmeta = meta_with(size, terms[0][1])
     if len(terms) > _TERMS or any(v._tmeta.requires_grad for _, v, _ in terms):
         indices, values, whole = _settled(made)
         return coo(indices, values, size, whole)
@@ -453,41 +345,10 @@ def handles(*names: str) -> Callable[[Any], Any]:
     return register
 
 
-for _name in _FACTS:
-    if hasattr(Tensor, _name):
-        setattr(SparseTensor, _name, vars(Tensor).get(_name, getattr(Tensor, _name)))
+knows_facts(SparseTensor)
 
 
 # Plans --------------------------------------------------------------------------------
-
-
-def host_indices(tensor: Any) -> np.ndarray:
-    """The values of an index tensor."""
-    return host_value(tensor)
-
-
-_KEPT = 16
-
-
-def planned(name: Any, make: Callable[..., Any], *indices: TensorBase) -> Any:
-    """`make(*indices)`, kept as long as none of the index tensors is written to."""
-    first, others = indices[0], indices[1:]
-    if first._plans is None:
-        first._plans = {}
-    plans = first._plans
-    key = (name, *map(id, others))
-    versions = [writes_of(t._storage or t) for t in indices]
-    found = plans.get(key)
-    if found is not None:
-        alive, then, plan = found
-        same = all(r() is t for r, t in zip(alive, others, strict=True))
-        if same and then == versions:
-            return plan
-    plan = make(*map(host_indices, indices))
-    if len(plans) >= _KEPT:
-        plans.clear()
-    plans[key] = [weakref.ref(t) for t in others], versions, plan
-    return plan
 
 
 def keys_of(indices: np.ndarray, size: Sequence[int]) -> np.ndarray:

@@ -37,6 +37,7 @@ from torchshim._ops import (  # noqa: F401
     matmul,
     matrix_optimizer,
     multi_histogram,
+    nested,
     norm,
     normalization,
     optimizer,

@@ -17,7 +17,7 @@ import torchshim
 from torchshim._core.dtypes import DTYPES, dtype
 from torchshim._core.layout import NAMES, layout
 from torchshim._core.random import Generator
-from torchshim._functions import rebuilding, sparse_convert
+from torchshim._functions import nested_tensor, rebuilding, sparse_convert
 from torchshim._tensor import Tensor
 from torchshim.nn import parameter
 
@@ -120,11 +120,14 @@ QSCHEMES = (
     "per_tensor_symmetric",
 )
 
+NESTED = "torch.nested._internal.nested_tensor"
 # What PyTorch keeps in modules that are no part of its API.
 _PRIVATE: dict[tuple[str, str], Any] = {
     **{("torch._utils", name): func for name, func in REBUILD.items()},
     ("torch._tensor", "_rebuild_from_type_v2"): rebuilding._rebuild_from_type_v2,
     ("torch._C", "Generator"): Generator,
+    (NESTED, "NestedTensor"): nested_tensor.NestedTensor,
+    (NESTED, "_rebuild_njt"): nested_tensor._rebuild_njt,
 }
 _PRIVATE_NAMES = {id(value): key for key, value in _PRIVATE.items()}
 # Modules of PyTorch's whose names are public elsewhere.

@@ -21,11 +21,13 @@ from typing import Any
 import torchshim
 from torchshim._core.dtypes import DTYPES
 from torchshim._functions.legacy import TENSOR_TYPES
+from torchshim._functions.nested_tensor import NestedTensor, _rebuild_njt
 from torchshim._functions.rebuilding import _rebuild_from_type_v2
 from torchshim._tensor import Tensor
 from torchshim.nn.parameter import Parameter
 from torchshim.serialization import _options
 from torchshim.serialization._names import (
+    NESTED,
     QSCHEMES,
     REBUILD,
     STORAGE_DTYPES,
@@ -71,6 +73,7 @@ def callables() -> dict[str, Any]:
         "builtins.complex": complex,
         **{f"torch._utils.{name}": func for name, func in REBUILD.items()},
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
+        f"{NESTED}._rebuild_njt": _rebuild_njt,
     }
 
 
@@ -80,6 +83,7 @@ def allowed() -> dict[str, Any]:
     return {
         **callables(),
         "torch.Tensor": Tensor,
+        f"{NESTED}.NestedTensor": NestedTensor,
         **{repr(d): d for d in DTYPES if not d.name.startswith("bits")},
         **{f"torch.{name}": kind for name, kind in TENSOR_TYPES.items()},
         **{f"torch.{name}": storage_type(name) for name in STORAGE_DTYPES},

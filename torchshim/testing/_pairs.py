@@ -391,7 +391,10 @@ class TensorLikePair(Pair):
     def _compare_values(self, actual: Any, expected: Any) -> None:
         options = {"rtol": self.rtol, "atol": self.atol, "equal_nan": self.equal_nan}
         layout = actual.layout.name
-        if layout in _SPARSE:
+        if layout == "jagged":
+            pair = actual._v, expected._v
+            self._compare_regular_values_close(*pair, **options)
+        elif layout in _SPARSE:
             self._compare_sparse_values(_SPARSE[layout], actual, expected, options)
         else:
             self._compare_regular_values_close(actual, expected, **options)

@@ -1,1 +1,5 @@
-"""What PyTorch keeps of nested tensors: they are not here."""
+"""What PyTorch keeps private of nested tensors."""
+
+from torchshim._lazy import submodules as _submodules
+
+__getattr__ = _submodules(__name__, "nested_tensor")
