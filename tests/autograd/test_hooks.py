@@ -151,6 +151,24 @@ def node_hooks(torch):
 
 
 @case
+def the_weight_of_a_linear_layer_is_shown_transposed(torch):
+    x = torch.arange(6.0).reshape(2, 3)
+    for bias in (True, False):
+        for needed in (True, False):
+            layer = torch.nn.Linear(3, 4, bias=bias)
+            torch.nn.init.ones_(layer.weight)
+            x.grad = None
+            seen = []
+            y = layer(x.requires_grad_(needed))
+            node = y.grad_fn
+            node.register_hook(lambda a, g, s=seen: s.append(a))
+            node.register_hook(lambda a, g: tuple(t if t is None else t * 2 for t in a))
+            node.register_hook(lambda a, g, s=seen: s.append(a))
+            (y * torch.arange(4.0)).sum().backward()
+            yield seen, layer.weight.grad, x.grad
+
+
+@case
 def hooks_of_accumulation(torch):
     x = leaf(torch, 1.0, 2.0)
     seen = []

@@ -6,12 +6,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchshim._core.batching import alone
 from torchshim._core.hooks import place_of
 from torchshim._core.meta import Meta
 from torchshim._core.naming import (
     REPLACED_NONE,
     check_replacement,
     flows_of,
+    grad_name,
+    keeps_transpose,
     outputs_of,
 )
 from torchshim._core.node import AccumulateGrad, GradientEdge, Node, edge_of
@@ -60,10 +63,35 @@ def register_hook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
     """Calls `fn(grad_inputs, grad_outputs)` after each run of this node's backward."""
     table = _hook_tables(self)[1]
     handle = RemovableHandle(table)
-    table[handle.id] = lambda inputs, outputs: _replacement(
-        fn, inputs, fn(inputs, outputs)
-    )
+    turned = _of_transposed(self)
+
+    def hook(inputs: Any, outputs: Any) -> Any:
+        return _replacement(fn, inputs, fn(inputs, outputs))
+
+    def hook_of_turned(inputs: Any, outputs: Any) -> Any:
+        return _turned(turned, hook(_turned(turned, inputs), outputs))
+
+    table[handle.id] = hook if turned is None else hook_of_turned
     return handle
+
+
+def _of_transposed(self: Node) -> int | None:
+    """Which gradient is of a matrix that PyTorch's node has transposed, if one is."""
+    event = self._event
+    call = alone(event.call)
+    if grad_name(event) not in ("AddmmBackward0", "MmBackward0"):
+        return None
+    for k, i in enumerate(flows_of(event)):
+        if i is not None and keeps_transpose(call, call.owners[i]):
+            return k
+    return None
+
+
+def _turned(k: Any, grads: Any) -> Any:
+    """The gradients with the one at `k` transposed."""
+    if grads is None or grads[k] is None:
+        return grads
+    return (*grads[:k], grads[k].t(), *grads[k + 1 :])
 
 
 def register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
