@@ -203,6 +203,21 @@ def writes_to_a_piece_of_expanded(lines: list[str]) -> bool:
     )
 
 
+def overwrites_what_hooks_keep(lines: list[str]) -> bool:
+    """Whether an in-place operator overwrites what hooks keep of another, as it is.
+
+    PyTorch's gradient of the first then uses what the second left.
+    """
+    kept = [at for at, n in enumerate(lines) if re.search(r"(enter|saved)\('same'", n)]
+    after = lines[kept[0] :] if kept else []
+    return len([n for n in after if re.search(r"\bt\d+\.[a-z0-9_]+_\(", n)]) > 1
+
+
+def overwrites_unseen(lines: list[str]) -> bool:
+    """Whether a gradient may use what a write left: PyTorch's, or this one."""
+    return writes_to_a_piece_of_expanded(lines) or overwrites_what_hooks_keep(lines)
+
+
 def flat(value: Any) -> list[Any]:
     """The numbers of a list of lists."""
     if not isinstance(value, list):

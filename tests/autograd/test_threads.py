@@ -70,6 +70,20 @@ def results_that_another_thread_writes_to(torch):
 
 
 @case
+def results_of_another_thread_that_numpy_shares(torch):
+    for read in ("alias", "value"):
+        for counted in (True, False):
+            x = torch.tensor([-1.0, -0.75, -0.5], requires_grad=True)
+            y = by_thread(lambda x=x: x.logsumexp(0))
+            held = (y.detach() if read == "alias" else y.data).numpy()
+            with torch.no_grad():
+                (y.detach() if counted else y.data).add_(2)
+            yield held
+            yield attempt(lambda y=y: by_thread(lambda: attempt(y.backward)))
+            yield x.grad
+
+
+@case
 def views_that_enter_another_thread(torch):
     for write in ("data", "detached", "itself"):
         for of_whole in (False, True):

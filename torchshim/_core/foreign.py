@@ -69,15 +69,20 @@ class Foreign(Entrances):
         self.note_memory(slot, tensor._storage or tensor, tensor._path)
         return slot
 
-    def tell_owner(self, holder: Storage | TensorBase, old: int) -> None:
-        """Has the owner of a slot note that another thread will overwrite its value."""
+    def tell_owner(
+        self, holder: Storage | TensorBase, old: int, memory: Storage | None = None
+    ) -> None:
+        """Has the owner of a slot note that another thread will overwrite its value.
+
+        `memory`: what is noted, if not the tensor or storage that has the slot.
+        """
         if old < 0:
             return
         owner = recorders[old >> SLOT_BITS]
         with owner.lock:
             if old in self._pending(holder):
                 path = () if isinstance(holder, Storage) else holder._path
-                owner.note_memory(old, holder, path)
+                owner.note_memory(old, memory or holder, path)
 
     @staticmethod
     def _pending(holder: Storage | TensorBase) -> tuple[int, ...]:

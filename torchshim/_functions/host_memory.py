@@ -36,6 +36,8 @@ def shared_memory(tensor: Tensor) -> np.ndarray:
         for alias in storage.tensors():
             if alias._view_of is None and not alias._tmeta.leaf:
                 rec.keep_history(alias)  # in another thread's recording
+            if not rec.owns(alias._slot):
+                rec.tell_owner(alias, alias._slot, storage)
             alias._slot = -1
     rec.raise_failed_checks()
     return storage.shared.window(tensor)
