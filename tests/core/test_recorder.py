@@ -504,15 +504,32 @@ def test_pieces_that_are_used_in_a_loop_are_the_same_recording(compiled):
     assert compiled() == made
 
 
-def test_gradients_of_pieces_are_traced_once_for_all_places(monkeypatch):
-    traced = []
+@pytest.fixture
+def traced(monkeypatch):
+    """The calls whose results' shapes a trace has to tell."""
+    calls = []
     usual = call.infer_avals
 
     def counted(each, avals):
-        traced.append(each)
+        calls.append(each)
         return usual(each, avals)
 
     monkeypatch.setattr(call, "infer_avals", counted)
+    return calls
+
+
+def test_new_tensors_are_traced_once_for_all_sizes(traced):
+    for n in range(2, 30):
+        mask, places = torch.ones(n, n + 1), torch.arange(n)
+        assert (mask.shape, mask.dtype) == ((n, n + 1), torch.float32)
+        assert (places.shape, places.dtype) == ((n,), torch.int64)
+        assert (mask.tril() * places[-1]).shape == mask.shape
+    assert len(traced) <= 4  # those that no other test has brought about
+    assert torch.arange(3, dtype=torch.int8).dtype == torch.int8
+    assert torch.arange(0).tolist() == []
+
+
+def test_gradients_of_pieces_are_traced_once_for_all_places(traced):
     w = torch.ones(40, 7, requires_grad=True)
     x = torch.zeros(40, 7)
     for i in range(40):

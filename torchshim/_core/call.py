@@ -37,6 +37,8 @@ Levels = tuple[int, ...]
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
 # A call keeps its inferred results for at most so many kinds of operands.
 _KINDS_BOUND = 256
+# Operators without operands, and their arguments but the size -> the result's dtype.
+_SIZED: dict[Any, DType] = {}
 
 
 class AnyCall:
@@ -168,6 +170,8 @@ class Call(AnyCall):
             return super().infer(avals)
         if self.op.view is not None:
             return self._viewed(avals) or super().infer(avals)
+        if not avals and self.op.shape is not None:
+            return self._sized()
         kinds = tuple((len(shape), 0 in shape, dtype) for shape, dtype in avals)
         known = self._result_dtypes.get(kinds)
         if known is not None:
@@ -184,6 +188,18 @@ class Call(AnyCall):
         if self.op.shape is not None:
             return self.op.shape(*self.arguments(shapes, self.placeholders()))
         return broadcast_shape(shapes) if self.op.layout == "preserve" else None
+
+    def _sized(self) -> Avals:
+        """As `infer`, of an operator without operands: its first argument is a size."""
+        kind = self.op, self.template[1:], self.default_dtype
+        if (known := _SIZED.get(kind)) is None:
+            if len(_SIZED) >= _KINDS_BOUND:
+                _SIZED.clear()
+            found = super().infer(())
+            _SIZED[kind] = found[0][1]
+            return found
+        shape = self._shape([])
+        return super().infer(()) if shape is None else ((shape, known),)
 
     def _viewed(self, avals: Avals) -> Avals | None:
         """The results of a view, by its geometry; None where a trace has to tell."""

@@ -51,14 +51,10 @@ _SMALL, _HANDED = 1 << 14, 4e-6
 
 def is_exact(kernel: HostKernel) -> bool:
     """Whether what NumPy computes for an event has the bits of what XLA does."""
-    return all(map(_is_exact, kernel.plan.eqns))
-
-
-def _is_exact(eqn: Any) -> bool:
-    name = eqn.primitive.name
-    if name in _EXACT_INTEGERS:
-        return eqn.outvars[0].aval.dtype.kind in "biu"
-    return name in _EXACT
+    return all(
+        kind in "biu" if name in _EXACT_INTEGERS else name in _EXACT
+        for name, kind, _ in kernel.plan.facts
+    )
 
 
 class _Steps:
@@ -82,7 +78,8 @@ class _Steps:
         if kernel.direct is not None:
             made = self.place()
             self.list.append((kernel.direct, tuple(operands), made))
-            self.seconds += _EQUATION + max(map(_elements, plan.eqns)) * _ELEMENT
+            elements = max(elements for _, _, elements in plan.facts)
+            self.seconds += _EQUATION + elements * _ELEMENT
             return [made]
         places: list[int] = [-1] * len(plan.start)
         for mine, place in zip(plan.inputs, operands, strict=True):
@@ -90,11 +87,11 @@ class _Steps:
         for mine, value in enumerate(plan.start):
             if value is not None:
                 places[mine] = self.place(value)
-        for eqn, (function, taken, made, several, _) in zip(
-            plan.eqns, plan.steps, strict=True
+        for (name, _, elements), (function, taken, made, several, _) in zip(
+            plan.facts, plan.steps, strict=True
         ):
             given = tuple([places[t] for t in taken])
-            if eqn.primitive.name in _SAME:
+            if name in _SAME:
                 for mine, place in zip(made, given, strict=True):
                     places[mine] = place
                 continue
@@ -109,12 +106,8 @@ class _Steps:
                 places[mine] = self.place()
             results = tuple([places[m] for m in made])
             self.list.append((function, given, results if several else results[0]))
-            self.seconds += _EQUATION + _elements(eqn) * _ELEMENT
+            self.seconds += _EQUATION + elements * _ELEMENT
         return [places[out] for out in plan.outputs]
-
-
-def _elements(eqn: Any) -> int:
-    return max(math.prod(v.aval.shape) for v in (*eqn.invars, *eqn.outvars))
 
 
 _waiter = Waiter()

@@ -102,16 +102,16 @@ def _living(found: Sequence[Any], outputs: Sequence[int]) -> list[Equation]:
 class Plan:
     """Equations that NumPy computes; called with arrays, gives the list of results.
 
-    `eqns`: what stands for the equations, if sizes in them were not known.
+    `eqns`: what stands for the equations, if sizes in them were not known. They are not
+    kept: thousands of plans may be, and each object is one more for Python's collector.
     """
 
-    __slots__ = ("_equations", "eqns", "seconds", "steps")
+    __slots__ = ("_equations", "facts", "seconds", "steps")
 
     def __init__(self, equations: Equations, eqns: Sequence[Any] | None = None) -> None:
         self._equations = equations
         if eqns is None:
             eqns = [each.eqn for each in equations.list]
-        self.eqns = eqns
         # What a run takes, estimated.
         self.seconds = sum(map(seconds_of, eqns))
         # Of each equation: what computes it, the places of what it takes and gives,
@@ -122,6 +122,9 @@ class Plan:
                 eqns, equations.list, strict=True
             )
         ]
+        # Of each equation: its name, the kind of its first result's dtype, and how many
+        # elements the largest value has that it takes or gives.
+        self.facts = tuple([_facts_of(eqn) for eqn in eqns])
 
     @property
     def start(self) -> list[Any]:
@@ -153,6 +156,12 @@ class Plan:
             for place in dead:
                 env[place] = None
         return [env[place] for place in equations.outputs]
+
+
+def _facts_of(eqn: Any) -> tuple[str, str, int]:
+    made = eqn.outvars
+    elements = max(math.prod(v.aval.shape) for v in (*eqn.invars, *made))
+    return eqn.primitive.name, made[0].aval.dtype.kind, elements
 
 
 def _called_by(eqn: Any) -> Any:

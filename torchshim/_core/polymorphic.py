@@ -9,6 +9,7 @@ another symbol or dimension of the same arrays has, nor for 0 or 1.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -137,10 +138,25 @@ def _compiled(text: str) -> CodeType:
     return compile(text.replace("^", "**"), "<size>", "eval")
 
 
+class Aval(NamedTuple):
+    """A shape and a dtype, as a `jax.ShapeDtypeStruct`, which takes longer to make."""
+
+    shape: Shape
+    dtype: Any
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
 class Value(NamedTuple):
     """What is known of a value before it is there."""
 
-    aval: Any
+    aval: Aval
 
 
 class Filled(NamedTuple):
@@ -190,7 +206,7 @@ def _fill_of_value(var: Any, dims: dict[str, int]) -> Fill | None:
     if shape is None:
         return None
     dtype = var.aval.dtype
-    return lambda sizes: Value(jax.ShapeDtypeStruct(shape(sizes), dtype))
+    return lambda sizes: Value(Aval(shape(sizes), dtype))
 
 
 def _fill_of(value: Any, dims: dict[str, int]) -> Fill | None:

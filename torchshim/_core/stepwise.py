@@ -193,9 +193,9 @@ class Step:
 
     kernel: Callable[..., tuple[Sequence[Any], Any]]
     operands: tuple[int, ...]
-    scalars: list[HostScalar | int]
+    scalars: tuple[HostScalar | int, ...]
     made: range
-    dead: list[int]
+    dead: tuple[int, ...]
 
 
 class Reports:
@@ -253,13 +253,13 @@ class Stepwise(Interim):
         events = list(zip(lowered.calls, lowered.operands, kinds, strict=True))
         for event, operands, kind in reversed(events):
             made = range(event.slot, event.n_slots)
-            dead = [slot for slot in {*made, *operands} if slot not in needed]
+            dead = tuple({*made, *operands} - needed)
             needed.update(operands)
             steps.append(
                 Step(
                     kernel=kernel_of(kind, event),
                     operands=operands,
-                    scalars=filled(event, kind[0]),
+                    scalars=tuple(filled(event, kind[0])),
                     made=made,
                     dead=dead,
                 )

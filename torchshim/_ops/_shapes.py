@@ -16,7 +16,7 @@ Ints = tuple[int, ...]
 
 
 def same(input: Ints, *rest: Any) -> Ints:
-    """That of the first operand."""
+    """That of the first operand, or the size that is the first argument."""
     return input
 
 

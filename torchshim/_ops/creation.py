@@ -15,12 +15,13 @@ import numpy as np
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import converted
 from torchshim._ops._common import channels_last_layout, quotient
+from torchshim._ops._shapes import same
 from torchshim._ops.conversion import cast
 
 _NUMBERS = (bool, int, float, complex)
 
 
-@op(name="full", namespaces=(), differentiable=False)
+@op(name="full", namespaces=(), differentiable=False, shape=same)
 def full(size: tuple[int, ...], value: Scalar, dtype: Any, device: Any) -> Array:
     """A tensor filled with one number."""
     if isinstance(value, _NUMBERS):
@@ -86,7 +87,12 @@ def sequence(xp: Any, length: int, start: Any, step: Any, np_dtype: Any) -> Any:
     return (at.astype(np.float64) + step * (i - first)).astype(np_dtype)
 
 
-@op(name="arange", namespaces=(), differentiable=False)
+@op(
+    name="arange",
+    namespaces=(),
+    differentiable=False,
+    shape=lambda length, *rest: (length,),
+)
 def arange(length: int, start: Scalar, step: Scalar, dtype: Any, device: Any) -> Array:
     """Numbers at equal distances, so many from `start` on."""
     whole = dtype.np.kind in "iu"
