@@ -74,6 +74,28 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
     assert program.count() > start
 
 
+def test_a_text_that_is_read_is_known_to_grow_at_its_second_letter(own_trie):
+    torch.manual_seed(0)
+    model, text = Attention(), torch.tensor([1])
+    made = []
+    with torch.no_grad():
+        for _ in range(6):
+            text = torch.cat([text, model(text)[-1:].argmax(-1)])
+            text.tolist()
+            made.append(type(last()))
+    assert made[1:] == [Hosted] * 5
+    assert text.tolist() == written(6).tolist()
+
+
+def test_in_trainings_data_of_another_length_are_compiled(own_trie):
+    model = Attention()
+    for length in (7, 8):
+        text = torch.arange(length)
+        torch.nn.functional.cross_entropy(model(text), text).backward()
+        model.head.weight.grad.tolist()
+        assert not isinstance(last(), Hosted)
+
+
 def test_short_recordings_that_vary_are_not_compiled(own_trie):
     # As farthest points are chosen: how many are nearer than before decides shapes.
     cloud = torch.linspace(0, 60, 600).sin().view(200, 3)
