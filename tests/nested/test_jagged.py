@@ -150,6 +150,9 @@ j // 2
 j / 2
 j % 2
 -j
+2 - j
+j ** 2
+abs(j)
 int(j)
 float(j)
 bool(j), isinstance(j, int), isinstance(j, torch.SymInt), type(j)

@@ -95,10 +95,15 @@ def _without(operator: str, name: str) -> None:
 
 
 for _operator, _name in (
-    *(("__add__", "add"), ("__radd__", "add"), ("__sub__", "sub"), ("__rsub__", "sub")),
+    *(("__add__", "add"), ("__radd__", "add"), ("__sub__", "sub"), ("__rsub__", "neg")),
     *(("__floordiv__", "int_floordiv"), ("__rfloordiv__", "int_floordiv")),
     *(("__truediv__", "int_truediv"), ("__mod__", "mod"), ("__neg__", "neg")),
-    *(("__pow__", "pow"), ("__int__", "int_"), ("__float__", "int_")),
+    *(
+        ("__pow__", "pow_by_natural"),
+        ("__abs__", "abs"),
+        ("__int__", "int_"),
+        ("__float__", "int_"),
+    ),
 ):
     _without(_operator, _name)
 

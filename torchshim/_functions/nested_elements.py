@@ -8,6 +8,7 @@ from torchshim._core.layout import contiguous_format, strided
 from torchshim._functions.composed import refreshed
 from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.nested_construct import jagged_from_list
+from torchshim._functions.nested_nodes import named
 from torchshim._functions.nested_tensor import (
     fits,
     from_padded,
@@ -357,7 +358,10 @@ def _like(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     if kwargs.pop("layout", None) is strided:
         refuse(f"{func.__name__} with layout=torch.strided")
     requires_grad = kwargs.get("requires_grad", False)
-    made = converted(input, func(input._v, *args, **kwargs))
+    values = func(input._v, *args, **kwargs)
+    if func.__name__ == "dropout" and values is not input._v:
+        values = named(values, "NativeDropout")
+    made = converted(input, values)
     if made._v is input._v or requires_grad:
         return refreshed(made)
     return made

@@ -12,6 +12,7 @@ from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.joining import cat, stack
 from torchshim._functions.nested_elements import on_values
+from torchshim._functions.nested_nodes import named
 from torchshim._functions.nested_tensor import (
     fits,
     from_padded,
@@ -51,7 +52,13 @@ def matmul(func: Any, input: Any, other: Any) -> Any:
         raise RuntimeError(
             f"matmul(): not supported between inputs of shapes {size} and {other.shape}"
         )
-    return made
+    return _named(made, "Matmul")
+
+
+def _named(made: Any, node: str) -> Any:
+    if is_jagged(made):
+        return made._like(named(made._v, node))
+    return named(made, node)
 
 
 @handles("__rmatmul__")
@@ -103,7 +110,7 @@ def bmm(func: Any, input: Any, mat2: Any, **options: Any) -> Any:
         raise ValueError("bmm(): input must be 3D")
     if mat2.dim() != 3:
         raise ValueError("bmm(): mat2 must be 3D")
-    return matmul(func, input, mat2)
+    return _named(matmul(func, input, mat2), "Bmm")
 
 
 # Layers -------------------------------------------------------------------------------
@@ -114,7 +121,7 @@ def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """As `nn.functional.linear`."""
     form = "linear_default(input: jt, weight: t, bias: t?)"
     _strict(input, form, "input")
-    return input._like(func(input._v, weight, bias))
+    return input._like(named(func(input._v, weight, bias), "Linear"))
 
 
 @handles("embedding")
@@ -179,7 +186,8 @@ def layer_norm(
     centred = (padded - mean) * there
     variance = centred.square().sum((1, 2), keepdim=True) / counts
     made = centred / (variance + eps).sqrt()
-    return from_padded(made.unflatten(-1, tuple(input._size[2:])), input)
+    made = from_padded(made.unflatten(-1, tuple(input._size[2:])), input)
+    return _named(made, "NativeLayerNorm")
 
 
 def _present(tensor: Any, length: int, width: int) -> tuple[Any, Any]:

@@ -10,10 +10,12 @@ from torchshim._core.dtypes import finfo, iinfo
 from torchshim._functions import nested_elements
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
+from torchshim._functions.nested_nodes import named
 from torchshim._functions.nested_tensor import (
     from_padded,
     handles,
     inner,
+    is_jagged,
     lengths_of,
     refuse,
     to_padded,
@@ -114,9 +116,16 @@ def _sum(
 ) -> Any:
     dim = options.pop("axis", dim)
     name = func.__name__
-    return reduced(
+    made = reduced(
         func, name, input, dim, keepdim, int(name == "prod"), **_plain(options)
     )
+    return made if name == "prod" else _named(made, "Sum" if dim is None else "SumDim")
+
+
+def _named(made: Any, node: str) -> Any:
+    if is_jagged(made):
+        return made._like(named(made._v, node), ragged_idx=made._ragged_idx)
+    return named(made, node)
 
 
 @handles("any", "all")
@@ -149,7 +158,8 @@ def _mean(
     several = isinstance(dim, (tuple, list))
     dims = None if whole else _Dims(input, dim if several else [dim])
     if dims is None or not dims.ragged or dims.batch:
-        return reduced(func, "mean", input, dim, keepdim, 0, **options)
+        made = reduced(func, "mean", input, dim, keepdim, 0, **options)
+        return _named(made, "Mean") if dims is None else made
     if dims.others:
         raise AssertionError(
             "Cannot reduce on both ragged and non-batch dimensions without also "
@@ -157,7 +167,7 @@ def _mean(
         )
     total = reduced(_sum_of, "mean", input, dim, True, 0, **options)
     made = total / _divisors(input, total.ndim)
-    return made if keepdim else made.squeeze(input._ragged_idx)
+    return named(made if keepdim else made.squeeze(input._ragged_idx), "MeanDim")
 
 
 def _sum_of(values: Any, **options: Any) -> Any:
@@ -217,7 +227,8 @@ def _softmax(
             "ragged dimension for NestedTensor"
         )
     padded = to_padded(input, float("-inf"), _longest(input))
-    return from_padded(func(padded, dim=1, **options), input)
+    made = from_padded(func(padded, dim=1, **options), input)
+    return made._like(named(made._v, "Softmax"))
 
 
 @handles("cross_entropy")

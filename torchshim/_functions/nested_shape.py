@@ -12,6 +12,7 @@ from torchshim._functions.creation import empty
 from torchshim._functions.joining import cat as _cat
 from torchshim._functions.nested_construct import offsets_of
 from torchshim._functions.nested_elements import on_values
+from torchshim._functions.nested_nodes import renamed
 from torchshim._functions.nested_tensor import (
     bounds_of,
     fits,
@@ -49,7 +50,8 @@ def unbind(func: Any, input: Any, dim: int = 0) -> Any:
     if input._lengths is None:
         if not lengths:
             return ()
-        return tuple(values.split(lengths, at))
+        pieces = values.split(lengths, at)
+        return tuple(renamed(part, "Unbind") for part in pieces)
     total = values.shape[at]
     if any(b + n > total for b, n in zip(begins, lengths, strict=True)):
         raise RuntimeError(
@@ -57,7 +59,8 @@ def unbind(func: Any, input: Any, dim: int = 0) -> Any:
             "dimension"
         )
     pairs = zip(begins, lengths, strict=True)
-    return tuple(values.narrow(at, begin, length) for begin, length in pairs)
+    pieces = (values.narrow(at, begin, length) for begin, length in pairs)
+    return tuple(renamed(part, "Unbind") for part in pieces)
 
 
 @handles("__iter__")
@@ -72,7 +75,8 @@ def select(func: Any, input: Any, dim: int, index: int) -> Any:
     if wrapped(ndim, dim) == 0:
         begins, lengths = bounds_of(input)
         begin, length = tuple(begins)[index], lengths[index]
-        return input.values().narrow(input._ragged_idx - 1, begin, length)
+        part = input.values().narrow(input._ragged_idx - 1, begin, length)
+        return renamed(part, "Select")
     at = inner_dim(input, dim, "select")
     if input._lengths is not None:
         raise ValueError(
@@ -80,7 +84,8 @@ def select(func: Any, input: Any, dim: int, index: int) -> Any:
             "with holes"
         )
     moved = input._ragged_idx - (at < input._ragged_idx - 1)
-    return input._like(func(input._v, at, index), ragged_idx=moved)
+    values = renamed(func(input._v, at, index), "Select")
+    return input._like(values, ragged_idx=moved)
 
 
 @handles("__getitem__")
@@ -178,7 +183,8 @@ def squeeze(func: Any, input: Any, dim: Any = None) -> Any:
         refuse("squeeze of several dimensions")
     at = inner_dim(input, dim, "squeeze")
     gone = input._v.shape[at] == 1 and at < input._ragged_idx - 1
-    return input._like(func(input._v, at), ragged_idx=input._ragged_idx - gone)
+    values = renamed(func(input._v, at), "Squeeze")
+    return input._like(values, ragged_idx=input._ragged_idx - gone)
 
 
 def _sizes(given: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -200,7 +206,7 @@ def view(func: Any, input: Any, *size: Any, **named: Any) -> Any:
     if len(sizes) < 3 or not fits(input, sizes):
         raise RuntimeError(f"view(): cannot view shape {mine} as {list(sizes)}")
     own = [input._v.shape[d - 1] if d == at else sizes[d] for d in range(1, len(sizes))]
-    return input._like(func(input._v, own))
+    return input._like(renamed(func(input._v, own), "View"))
 
 
 @handles("view_as", "reshape_as", "expand_as")
@@ -299,7 +305,10 @@ for _name in ("T", "mT"):
 
 def _pieces(func: Any, input: Any, given: Any, dim: int, name: str) -> Any:
     at = inner_dim(input, dim, name)
-    return tuple(input._like(part) for part in func(input._v, given, at))
+    parts = func(input._v, given, at)
+    if name == "chunk":
+        parts = [renamed(part, "Chunk") for part in parts]
+    return tuple(input._like(part) for part in parts)
 
 
 @handles("split", "split_with_sizes", "tensor_split", "unsafe_split")
@@ -328,7 +337,7 @@ def chunk(func: Any, input: Any, chunks: int, dim: int = 0) -> Any:
         begin += part.shape[0]
     values = input._v.split(sizes, input._ragged_idx - 1)
     offsets = [offsets_of(part) for part in parts]
-    pairs = zip(values, offsets, strict=True)
+    pairs = zip([renamed(v, "Chunk") for v in values], offsets, strict=True)
     return tuple(njt(v, o, None, input._ragged_idx) for v, o in pairs)
 
 

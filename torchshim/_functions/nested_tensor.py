@@ -31,6 +31,7 @@ from torchshim._functions.composed import (
     planned,
 )
 from torchshim._functions.creation import placed, zeros
+from torchshim._functions.nested_nodes import viewed
 from torchshim._tensor import Tensor
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
@@ -108,7 +109,7 @@ class NestedTensor(Composed):
 
     def values(self) -> Any:
         """The values of all tensors of the batch, as a view."""
-        return fns.nested_values(self._v)
+        return viewed(self._v, "NestedGetValues")
 
     def offsets(self) -> Any:
         """Where each tensor of the batch begins; the last one is where they end."""
@@ -353,7 +354,7 @@ def view_of(
     if isinstance(values, NestedTensor):
         raise AssertionError("values must not be a NestedTensor")
     options = {"lengths": lengths, "_ragged_idx": ragged_idx, "_metadata_cache": cache}
-    return NestedTensor(fns.nested_from_values(values), offsets, **options)
+    return NestedTensor(viewed(values, "NestedViewFromJagged"), offsets, **options)
 
 
 def is_jagged(value: Any) -> bool:

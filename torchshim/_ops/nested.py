@@ -22,16 +22,50 @@ def _same(values: Array) -> Array:
     return values
 
 
-for _name, _node in (
-    ("nested_from_values", "NestedViewFromJaggedBackward0"),
-    ("nested_values", "NestedGetValuesBackward0"),
-):
+#: Nodes of autograd that PyTorch has of nested tensors, where only what is recorded of
+#: their values has another name: of views, and of other functions.
+VIEWS = {
+    "NestedViewFromJagged": "NestedViewFromJaggedBackward0",
+    "NestedViewFromBuffer": "NestedViewFromBufferBackward0",
+    "NestedGetValues": "NestedGetValuesBackward0",
+    "Transpose": "TransposeBackward0",
+    "Unsqueeze": "UnsqueezeBackward0",
+    "Narrow": "SliceBackward0",
+    "SplitWithSizes": "SplitWithSizesBackward0",
+    **{
+        name: f"{name}BackwardAutogradNestedTensor0"
+        for name in ("Chunk", "Select", "Squeeze", "Unbind", "Values", "View")
+    },
+}
+RESULTS = {
+    "NestedTensorFromTensorList": "NestedTensorFromTensorListBackward0",
+    "Mean": "MeanBackwardAutogradNestedTensor0",
+    "Sum": "SumBackwardAutogradNestedTensor0",
+    "SumDim": "SumBackwardAutogradNestedTensor1",
+    "MeanDim": "MeanBackward1",
+    **{
+        name: f"{name}Backward0"
+        for name in (
+            *("Bmm", "Clone", "Linear", "Matmul", "NativeDropout"),
+            *("NativeLayerNorm", "Softmax"),
+        )
+    },
+}
+for _name, _node in VIEWS.items():
     op(
-        name=_name,
+        name=f"nested_view_{_name}",
         view=View(lambda *geometry: geometry, lambda base, new: new),
         grad_fn=_node,
         saves=(),
         passes=("values",),
+        **_PRIVATE,
+    )(_same)
+for _name, _node in RESULTS.items():
+    op(
+        name=f"nested_node_{_name}",
+        grad_fn=_node,
+        saves=(),
+        curved=False,
         **_PRIVATE,
     )(_same)
 

@@ -11,7 +11,10 @@ from typing import Any
 from torchshim._core.layout import NAMES as _LAYOUTS
 from torchshim._core.layout import strided as _strided
 from torchshim._core.ragged import SymInt as _SymInt
+from torchshim._core.record import untracked as _untracked
 from torchshim._functions import nested_construct as _jagged
+from torchshim._functions.construct import tensor as _tensor
+from torchshim._functions.nested_strided import of_list as _of_list
 from torchshim._functions.nested_tensor import view_of as _view_of
 from torchshim._lazy import submodules as _submodules
 from torchshim._tensor import Tensor as _Tensor
@@ -29,13 +32,6 @@ _JAGGED = _LAYOUTS["jagged"]
 
 def _unsupported(what: str, layout: Any) -> RuntimeError:
     return RuntimeError(f"Specified layout is unsupported for nested {what}: {layout}")
-
-
-def _refuse_strided(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"torch.nested.{name} with layout=torch.strided is not supported: "
-        "pass layout=torch.jagged"
-    )
 
 
 def nested_tensor(
@@ -57,7 +53,15 @@ def nested_tensor(
     torch.Size([3, 3])
     """
     if layout is None or layout is _strided:
-        raise _refuse_strided("nested_tensor")
+        if not isinstance(tensor_list, list):
+            raise TypeError(
+                "Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in "
+                "nested_tensor"
+            )
+        given = [t if isinstance(t, _Tensor) else _tensor(t) for t in tensor_list]
+        with _untracked():
+            made = _of_list(given, dtype, device)
+        return made.requires_grad_(requires_grad)
     if layout is not _JAGGED:
         raise _unsupported("tensors", layout)
     return _jagged.nested_tensor(tensor_list, dtype, device, requires_grad, pin_memory)
@@ -94,7 +98,7 @@ def as_nested_tensor(
             "supported"
         )
     if layout is None or layout is _strided:
-        raise _refuse_strided("as_nested_tensor")
+        return _of_list(list(ts), dtype, device)
     if layout is not _JAGGED:
         raise _unsupported("tensors", layout)
     if several:
@@ -151,7 +155,11 @@ def narrow(
         if not isinstance(given, (int, _SymInt, _Tensor)):
             raise RuntimeError(f"{name} must be an integer or a tensor")
     if layout is _strided:
-        raise _refuse_strided("narrow")
+        if isinstance(start, _Tensor) or isinstance(length, _Tensor):
+            raise RuntimeError(
+                "start and length must be integers for the strided layout NT impl"
+            )
+        return _of_list(list(tensor.unbind())).narrow(dim, start, length)
     if layout is not _JAGGED:
         raise _unsupported("narrow", layout)
     if dim != 1:

@@ -17,7 +17,12 @@ import torchshim
 from torchshim._core.dtypes import DTYPES, dtype
 from torchshim._core.layout import NAMES, layout
 from torchshim._core.random import Generator
-from torchshim._functions import nested_tensor, rebuilding, sparse_convert
+from torchshim._functions import (
+    nested_strided,
+    nested_tensor,
+    rebuilding,
+    sparse_convert,
+)
 from torchshim._tensor import Tensor
 from torchshim.nn import parameter
 
@@ -105,7 +110,7 @@ REBUILD: dict[str, Any] = {
     "_rebuild_qtensor": _refused("quantized tensors"),
     "_rebuild_sparse_tensor": sparse_convert._rebuild_sparse_tensor,
     "_rebuild_meta_tensor_no_storage": rebuilding._rebuild_meta_tensor_no_storage,
-    "_rebuild_nested_tensor": _refused("nested tensors"),
+    "_rebuild_nested_tensor": nested_strided._rebuild_nested_tensor,
     "_rebuild_wrapper_subclass": _refused("wrapper subclasses"),
     "_rebuild_device_tensor_from_numpy": _rebuild_device_tensor_from_numpy,
     "_rebuild_device_tensor_from_cpu_tensor": _rebuild_device_tensor_from_cpu_tensor,

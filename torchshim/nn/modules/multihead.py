@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torchshim
+from torchshim._functions.nested_strided_layers import through_padded
+from torchshim._functions.nested_tensor import is_jagged
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
@@ -129,6 +131,15 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested or key.is_nested or value.is_nested:
+            mask = attn_mask if key_padding_mask is None else key_padding_mask
+            why = self._why_not_nested(query, key, value, mask)
+            if why:
+                raise AssertionError(
+                    "MultiheadAttention does not support NestedTensor outside of its "
+                    f"fast path. The fast path was not hit because {why}"
+                )
+            return self._of_nested(query, need_weights, average_attn_weights)
         batched = query.dim() == 3
         masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
         fused = self._is_fused(query, key, value) and not any(
@@ -177,6 +188,63 @@ class MultiheadAttention(Module):
         if transposed:
             output = output.transpose(1, 0)
         return (output.contiguous() if fused else output), weights
+
+    def _why_not_nested(self, query: Any, key: Any, value: Any, mask: Any) -> str:
+        """Why PyTorch has no kernel here, which nested tensors need."""
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        reasons = (
+            (
+                query.dim() != 3,
+                f"input not batched; expected query.dim() of 3 but got {query.dim()}",
+            ),
+            (
+                query is not key or key is not value,
+                "non-self attention was used (query, key, and value are not the same "
+                "Tensor)",
+            ),
+            (weight is None, "in_proj_weight was None"),
+            (
+                weight is not None and query.dtype != weight.dtype,
+                f"dtypes of query ({query.dtype}) and self.in_proj_weight "
+                f"({getattr(weight, 'dtype', None)}) don't match",
+            ),
+            (self.training, "training is enabled"),
+            (self.num_heads % 2 != 0, "self.num_heads is not even"),
+            (not self.batch_first, "batch_first was not True"),
+            (self.bias_k is not None, "self.bias_k was not None"),
+            (self.bias_v is not None, "self.bias_v was not None"),
+            (self.add_zero_attn, "add_zero_attn was enabled"),
+            (
+                mask is not None,
+                "supplying both src_key_padding_mask and src_mask at the same time"
+                + " " * 34
+                + "is not supported with NestedTensor input",
+            ),
+            (torchshim.is_autocast_enabled(), "autocast is enabled"),
+            (is_jagged(query), "some Tensor argument has_torch_function"),
+            (
+                needs_grad(query, *self.parameters()),
+                "grad is enabled and at least one of query or the input/output "
+                "projection weights or biases requires_grad",
+            ),
+            (bias is None, "in_proj_bias was None"),
+        )
+        return next((reason for met, reason in reasons if met), "")
+
+    def _of_nested(self, x: Any, need_weights: bool, average: bool) -> Any:
+        """Self-attention of each sequence of a nested tensor."""
+
+        def padded(rows: Tensor, padding: Tensor) -> Any:
+            output, weights = self(
+                *(rows, rows, rows, padding, need_weights),
+                average_attn_weights=average,
+            )
+            if weights is None:
+                return output, None
+            unseen = padding[:, :, None] if average else padding[:, None, :, None]
+            return output, weights.masked_fill(unseen, 0.0)
+
+        return through_padded(padded, x)
 
     def _is_fused(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
         """Whether PyTorch takes its kernel for inference here.

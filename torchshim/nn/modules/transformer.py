@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torchshim
+from torchshim._functions.nested_strided import is_strided
+from torchshim._functions.nested_strided_layers import through_padded
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init
@@ -386,6 +388,11 @@ class TransformerEncoderLayer(Module):
             src.dtype,
         )
         src_mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype, False)
+        nested = is_strided(src) and src_mask is None and src_key_padding_mask is None
+        if nested and src.dim() == 3 and self._is_fused(src):
+            return through_padded(
+                lambda rows, padding: self(rows, src_key_padding_mask=padding), src
+            )
         if src.dim() == 3 and self._is_fused(src):
             # PyTorch's kernel takes masks for truth values.
             src_mask, src_key_padding_mask = (
