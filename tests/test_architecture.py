@@ -82,6 +82,7 @@ LAYERS = [
         "monitor",
         "_decomp",
         "_dispatch",
+        "_logging",
         "_prims",
         "_refs",
     ],

@@ -107,7 +107,7 @@ _LAZY = (
     *("compiler", "cpu", "distributed", "distributions", "export", "futures"),
     *("ao", "hub", "jit", "mps", "mtia", "onnx", "package", "quantization"),
     *("_custom_ops", "_decomp", "_dispatch", "_linalg_utils", "_lobpcg", "_prims"),
-    *("_refs", "_utils_internal", "_weights_only_unpickler", "monitor"),
+    *("_logging", "_refs", "_utils_internal", "_weights_only_unpickler", "monitor"),
     *(
         "masked",
         "nested",
