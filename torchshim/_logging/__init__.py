@@ -55,7 +55,8 @@ _artifacts: set[str] = set(
     "bytecode caching compiled_autograd compiled_autograd_verbose compute_dependencies "
     "cudagraph_static_inputs cudagraphs ddp_graphs fusion graph graph_breaks "
     "graph_code graph_code_verbose graph_region_expansion graph_sizes guards "
-    "hierarchical_compile incremental inductor_metrics ir_post_fusion ir_pre_fusion kernel_code "
+    "hierarchical_compile incremental inductor_metrics ir_post_fusion ir_pre_fusion "
+    "kernel_code "
     "loop_ordering onnx_diagnostics output_code overlap perf_hints post_grad_graphs "
     "pre_grad_graphs recompiles recompiles_verbose schedule side_effects sym_node "
     "trace_bytecode trace_call trace_source verbose_guards".split()
