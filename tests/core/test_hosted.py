@@ -77,6 +77,7 @@ def test_what_grows_in_each_turn_is_not_compiled(monkeypatch):
 def test_a_text_that_is_read_is_known_to_grow_at_its_second_letter(own_trie):
     torch.manual_seed(0)
     model, text = Attention(), torch.tensor([1])
+    [p.tolist() for p in model.parameters()]
     made = []
     with torch.no_grad():
         for _ in range(6):
