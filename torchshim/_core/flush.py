@@ -6,9 +6,9 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 import jax
@@ -433,9 +433,17 @@ def keeps_varying(rec: Any) -> bool:
     state: State = rec.state
     if state.memo is not None and "varying" in state.memo:
         return True
-    if rec.diverged is None or not varies(*rec.diverged):
+    if rec.diverged is None:
         return False
+    if not varies(*rec.diverged):
+        if _has_gradients(state) or not grows(*rec.diverged):
+            return False
     return state.memoized("varying", lambda: True)  # it is run in the same parts again
+
+
+def _has_gradients(state: State) -> bool:
+    """Whether a recording has, or can have, a part in a gradient."""
+    return state.tracks or any(isinstance(e.call, VjpCall) for e in state.path())
 
 
 # So many variants of one event mean that recordings vary there.
@@ -447,9 +455,27 @@ def varies(parent: State, made: State) -> bool:
 
     So do those of a loop whose data grow: each of their programs runs once, or rarely.
     """
+    # There may be thousands: no more are counted than it takes.
+    return len(list(islice(_alike(parent, made), _VARIANTS))) == _VARIANTS
+
+
+def grows(parent: State, made: State) -> bool:
+    """Whether data are longer by one than in a recording before, as texts may be."""
+    return any(_is_next(s, made) for s in islice(_alike(parent, made), _VARIANTS))
+
+
+def _is_next(before: State, made: State) -> bool:
+    if before.meta is None or made.meta is None:
+        return False
+    pairs = zip_longest(before.meta.shape, made.meta.shape, fillvalue=-1)
+    return [now - then for then, now in pairs if now != then] == [1]
+
+
+def _alike(parent: State, made: State) -> Iterable[State]:
+    """Events that other recordings had there: of the same line, of other shapes."""
     if made.kind == INPUT:
         meta = made.metas[0]
-        alike = (
+        return (
             s
             for s in parent.next.values()
             if s.kind == INPUT
@@ -458,18 +484,13 @@ def varies(parent: State, made: State) -> bool:
             and len(s.metas[0].shape) == len(meta.shape)
             and s.metas[0].shape != meta.shape
         )
-    elif (op := _operator(made)) is not None:
-        alike = (
-            s
-            for s in parent.next.values()
-            if _operator(s) is op
-            and s.line == made.line
-            and s.operands == made.operands
-        )
-    else:
-        return False
-    # There may be thousands: no more are counted than it takes.
-    return len(list(islice(alike, _VARIANTS))) == _VARIANTS
+    if (op := _operator(made)) is None:
+        return ()
+    return (
+        s
+        for s in parent.next.values()
+        if _operator(s) is op and s.line == made.line and s.operands == made.operands
+    )
 
 
 def _operator(state: State) -> Any:
