@@ -122,6 +122,9 @@ def requires_grad(torch):
     with torch.no_grad():
         yield seen(x * 2)
     yield seen(x.requires_grad_(False))
+    x.requires_grad = True
+    yield seen(x)
+    x.requires_grad = False
     yield attempt(lambda: jagged(torch).long().requires_grad_())
     yield x.grad_fn, (x.requires_grad_() + 1).grad_fn.name(), x.values().grad_fn.name()
 
@@ -143,3 +146,38 @@ def files(torch, weights_only):
     file.seek(0)
     found = torch.load(file, weights_only=weights_only)
     return seen(found["x"]), seen(found["y"])
+
+
+@case
+def custom_functions(torch):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            print("forward", x.is_nested)
+            ctx.save_for_backward(x, factor)
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, factor = ctx.saved_tensors
+            print("backward", grad.is_nested, x.is_nested, factor)
+            return grad * factor, (grad * x).sum()
+
+    x, factor = jagged(torch, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    made = Doubled.apply(x, factor)
+    weighted(torch, made * made).backward()
+    return seen(made.detach()), seen(x.grad), factor.grad
+
+
+@case.over(use_reentrant=[False, True])
+def checkpointed(torch, use_reentrant):
+    checkpoint = torch.utils.checkpoint.checkpoint
+    layer = torch.nn.Linear(3, 3)
+    x = jagged(torch, requires_grad=True)
+
+    def block(a, b):
+        return layer(a).tanh() * b
+
+    made = checkpoint(block, x, x, use_reentrant=use_reentrant)
+    weighted(torch, made).backward()
+    return seen(x.grad), layer.weight.grad

@@ -37,3 +37,16 @@ def dtype(torch, reentrant, dtype):
     y = checkpoint(lambda x: x.exp() * x, x, use_reentrant=reentrant)
     x.data = x.data.to(getattr(torch, dtype))
     yield attempt(y.sum().backward), x.grad, x.dtype
+
+
+@case.over(tracked=[False, True])
+def given_twice(torch, tracked):
+    checkpoint = modules(torch).checkpoint
+    x, w = torch.tensor([3.0, 4.0], requires_grad=tracked), leaf(torch, 0.5, 0.25)
+
+    def product(a, b):
+        print(a is b)
+        return a.sin() * b * w
+
+    checkpoint(product, x, x, use_reentrant=False).sum().backward()
+    return x.grad, w.grad

@@ -66,6 +66,14 @@ class Composed(Tensor):
         self.grad = value
 
     @property
+    def requires_grad(self) -> bool:
+        return self._tmeta.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    @property
     def is_leaf(self) -> bool:
         return not self._tmeta.requires_grad or self._v.is_leaf
 
@@ -161,7 +169,8 @@ def refreshed(tensor: Any) -> Any:
 def knows_facts(kind: type) -> None:
     """Gives a class of composed tensors what it does not define of `FACTS`."""
     for name in FACTS:
-        if hasattr(Tensor, name) and name not in vars(kind):
+        own = name in vars(kind) or name in vars(Composed)
+        if hasattr(Tensor, name) and not own:
             setattr(kind, name, vars(Tensor).get(name, getattr(Tensor, name)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from torchshim._functions.composed import Composed
 from torchshim._functions.nested_tensor import handles
@@ -29,6 +29,21 @@ def _vectors(given: Any, outputs: Sequence[Any]) -> Any:
         out._values_of(v) if isinstance(out, Composed) and v is not None else v
         for v, out in pairs
     ]
+
+
+@handles("_vmap_enter")
+def vmap_enter(func: Any, *args: Any) -> NoReturn:
+    """Refused: `vmap` maps over dense tensors."""
+    raise NotImplementedError("vmap is not supported for nested tensors")
+
+
+@handles("_recompute_input")
+def recompute_input(func: Any, input: Any, after: Any) -> Any:
+    """As the operator of that name, which checkpointing uses, of the values."""
+    after = _values(after)
+    if not isinstance(input, Composed):
+        return func(input, after)
+    return input._like(func(input._v, after))
 
 
 @handles("grad")

@@ -298,6 +298,11 @@ def _to(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     return converted(input, made) if isinstance(made, Tensor) else made
 
 
+@handles("result_type")
+def _result_type(func: Any, *tensors: Any) -> Any:
+    return func(*(t._v if is_jagged(t) else t for t in tensors))
+
+
 @handles("type_as")
 def _type_as(func: Any, self: Any, other: Any) -> Any:
     kind = other.dtype

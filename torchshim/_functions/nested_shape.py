@@ -275,6 +275,16 @@ def broadcast_to(func: Any, input: Any, size: Any) -> Any:
     return input.expand(*size)
 
 
+@handles("broadcast_tensors")
+def broadcast_tensors(func: Any, *tensors: Any) -> Any:
+    """As `torch.broadcast_tensors`, of nested tensors of one structure."""
+    whole = list(_dims_of(tensors))
+    if not all(is_jagged(t) and fits(whole[0], t._size) for t in whole):
+        refuse("broadcast_tensors of other than nested tensors of one structure")
+    values = func(*(t._v for t in whole))
+    return tuple(t._like(v) for t, v in zip(whole, values, strict=True))
+
+
 @handles("narrow")
 def narrow(func: Any, input: Any, dim: int, start: int, length: int) -> Any:
     """As `torch.narrow`, behind the ragged dimension."""

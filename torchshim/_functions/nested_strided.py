@@ -41,8 +41,9 @@ _NO_SIZES = "Internal error: NestedTensorImpl doesn't support {}. Please file an
 
 def refuse(name: str) -> NoReturn:
     """Raises for what nested tensors of this layout do not support."""
+    what = name if " " in name else f"{name}()"
     raise NotImplementedError(
-        f"{name}() is not supported for nested tensors with the strided layout: use "
+        f"{what} is not supported for nested tensors with the strided layout: use "
         "layout=torch.jagged"
     )
 

@@ -45,6 +45,8 @@ _PLAIN = {
 
 handles("grad")(nested_autograd.grad)
 handles("backward")(nested_autograd.backward)
+handles("_vmap_enter")(nested_autograd.vmap_enter)
+handles("_recompute_input")(nested_autograd.recompute_input)
 
 
 def rewrapped(tensor: Any, made: Any) -> Any:

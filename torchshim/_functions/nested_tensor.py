@@ -40,8 +40,9 @@ JAGGED = LAYOUTS["jagged"]
 
 def refuse(name: str) -> NoReturn:
     """Raises for what nested tensors do not support."""
+    what = name if " " in name else f"{name}()"
     raise NotImplementedError(
-        f"{name}() is not supported for nested tensors with the jagged layout"
+        f"{what} is not supported for nested tensors with the jagged layout"
     )
 
 

@@ -25,7 +25,7 @@ from torchshim._functions.saved_values import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 from torchshim.autograd import saving
-from torchshim.autograd._sparse_operands import Patterns, at_values, put_back
+from torchshim.autograd._composed_operands import Patterns, at_values, put_back
 from torchshim.autograd._transformed import fitted
 
 

@@ -23,6 +23,11 @@ from torchshim._core.state import State
 from torchshim._core.storage import TensorBase, base_of, set_version, version_of
 from torchshim._core.views import differentiable
 from torchshim.autograd import saving
+from torchshim.autograd._composed_operands import (
+    put_back,
+    recorded_inputs,
+    take_values,
+)
 from torchshim.autograd._context import (
     BackwardCFunction,
     FunctionCtx,
@@ -30,11 +35,6 @@ from torchshim.autograd._context import (
     save,
 )
 from torchshim.autograd._marks import check_marked, check_saved, ids
-from torchshim.autograd._sparse_operands import (
-    put_back,
-    recorded_inputs,
-    take_values,
-)
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
     acting,

@@ -182,12 +182,13 @@ class CheckpointFrame:
         self.runs: weakref.WeakKeyDictionary[Any, Again] = weakref.WeakKeyDictionary()
 
     def save_inputs(self, args: Sequence[Any]) -> None:
-        self.inputs = [
-            SavedForBackward(a, None) if isinstance(a, Tensor) else a for a in args
-        ]
-        for kept, arg in zip(self.inputs, args, strict=True):
-            if isinstance(arg, Tensor):
-                kept.pack(arg)
+        # A tensor that is given twice is kept once: the function may ask for that.
+        found: dict[int, SavedForBackward] = {}
+        for arg in args:
+            if isinstance(arg, Tensor) and id(arg) not in found:
+                found[id(arg)] = SavedForBackward(arg, None)
+                found[id(arg)].pack(arg)
+        self.inputs = [found.get(id(a), a) for a in args]
 
     # -- first run -------------------------------------------------------------------
 
@@ -248,7 +249,8 @@ class CheckpointFrame:
         """Runs the function again and keeps what the first run packed."""
         self.size.make_room()
         again = Again()
-        inputs = [again.take(a) for a in self.inputs]
+        taken = {id(kept): again.take(kept) for kept in self.inputs}
+        inputs = [taken[id(kept)] for kept in self.inputs]
         hooks = _Recomputing(self, again)
         try:
             with hooks, enable_grad():

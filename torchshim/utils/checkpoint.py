@@ -21,6 +21,7 @@ from torchshim._core.record import local
 from torchshim._core.walk import walking
 from torchshim._derived import fns
 from torchshim._functions.backward import backward
+from torchshim._functions.composed import Composed
 from torchshim._tensor import Tensor
 from torchshim.amp import is_autocast_available
 from torchshim.autograd.function import Function
@@ -190,13 +191,20 @@ class CheckpointFunction(Function):
                 "none of output has requires_grad=True, this checkpoint() is not "
                 "necessary"
             )
+        roots = [
+            (out._v, None if grad is None else out._values_of(grad))
+            if isinstance(out, Composed)
+            else (out, grad)
+            for out, grad in roots
+        ]
         backward([out for out, _ in roots], [grad for _, grad in roots])
         grads = [i.grad if isinstance(i, Tensor) else None for i in inputs]
         recording = local.rec.recording
         for tensor in inputs:
             # A recording holds its leaves; of these nobody knows any more.
             if isinstance(tensor, Tensor):
-                recording.entered.pop(tensor._slot, None)
+                own = tensor._v if isinstance(tensor, Composed) else tensor
+                recording.entered.pop(own._slot, None)
         return (None, None, *grads)
 
 
