@@ -83,4 +83,5 @@ def copied_onto_themselves(torch):
             rows.numpy() if shared else rows.tolist()  # nothing is pending
             yield attempt(rows.copy_, rows), rows._version
             yield attempt(rows.copy_, rows[:]), rows._version
+            yield attempt(rows.data.copy_, rows), attempt(rows.detach().copy_, rows)
             yield attempt(rows.copy_, rows + 1), rows._version

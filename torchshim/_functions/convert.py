@@ -457,8 +457,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
         note_lost_part(other._tmeta.dtype, self._tmeta.dtype)
     if isinstance(other, TensorBase) and other is not self and _fresh(self):
+        on_one = other._storage is not None and other._storage is self._storage
         mine, its = self._tmeta, other._tmeta
-        array = settled(other)
+        array = None if on_one else settled(other)
         if array is not None and its.shape == mine.shape and its.device is mine.device:
             local.rec.check_writable(self)
             if its.dtype is not mine.dtype:
