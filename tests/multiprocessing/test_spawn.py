@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
+import time
 from concurrent import futures
+
+import pytest
 
 import torchshim
 import torchshim.multiprocessing as mp
@@ -23,6 +28,33 @@ def fails(i):
 
 def leaves(i):
     os._exit(3)
+
+
+def fails_or_stays(i):
+    if i == 1:
+        raise ValueError("no")
+    time.sleep(60)
+
+
+class Told(logging.Handler):
+    """Keeps the texts of messages, without numbers of processes."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(re.sub(r"\d+", "N", record.getMessage()))
+
+
+def test_processes_that_are_ended_are_told():
+    told = Told()
+    log = logging.getLogger("torch.multiprocessing.spawn")
+    log.addHandler(told)
+    with pytest.raises(mp.ProcessRaisedException):
+        mp.start_processes(fails_or_stays, nprocs=2, start_method="fork")
+    log.removeHandler(told)
+    assert told.texts == ["Terminating process N via signal SIGTERM"]
 
 
 @case

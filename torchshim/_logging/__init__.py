@@ -113,6 +113,13 @@ def _names() -> Iterable[str]:
     return dict.fromkeys(name for names in _logs.values() for name in names)
 
 
+def logger(name: str) -> logging.Logger:
+    """One of the loggers, after all of them have their handlers."""
+    if not any(isinstance(h, _Shown) for h in logging.getLogger("torch").handlers):
+        _set_levels({})
+    return logging.getLogger(name)
+
+
 def get_loggers() -> list[logging.Logger]:
     """The loggers that settings stand for."""
     return [logging.getLogger(name) for name in _names()]
@@ -223,13 +230,17 @@ def set_logs(
         if name in _NOT_KEYWORDS or not (name in _artifacts or name in _logs):
             raise TypeError(f"set_logs() got an unexpected keyword argument '{name}'")
     if "TORCH_LOGS" in os.environ:
-        logging.getLogger(__name__).warning(
+        logger("torch._logging._internal").warning(
             "Using TORCH_LOGS environment variable for log settings, ignoring call to "
             "set_logs"
         )
         return
     _asked.clear()
-    levels = _levels_of([("torch", all), *settings.items(), *(modules or {}).items()])
+    settings = {"torch": all, **settings, **(modules or {})}
+    _set_levels(_levels_of(settings.items()))
+
+
+def _set_levels(levels: dict[str, int]) -> None:
     for name in _names():
         log = logging.getLogger(name)
         log.setLevel(logging.WARNING if name == "torch" else logging.NOTSET)

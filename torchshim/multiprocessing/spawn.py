@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._logging import logger
+
 __all__ = [
     "ProcessContext",
     "ProcessException",
@@ -24,6 +26,8 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
+
+_NAME = "torch.multiprocessing.spawn"
 
 
 class ProcessException(Exception):
@@ -106,10 +110,17 @@ class ProcessContext:
             self._wait(grace_period)
         for process in self.processes:
             if process.is_alive():
+                text = "Terminating process %s via signal SIGTERM"
+                logger(_NAME).warning(text, process.pid)
                 process.terminate()
         self._wait(30 if grace_period is None else grace_period)
         for process in self.processes:
             if process.is_alive():
+                logger(_NAME).warning(
+                    "Unable to shutdown process %s via SIGTERM , forcefully exiting "
+                    "via SIGKILL",
+                    process.pid,
+                )
                 process.kill()
             process.join()
         self._raise(failed)
