@@ -245,7 +245,7 @@ def test_torchrun_of_one_process(tmp_path: Path, status: int) -> None:
         check=False,
     )
     assert done.stdout.split("\n")[0] == f"0 1 0 ['{status}', '--flag']", done.stderr
-    assert done.returncode == status
+    assert done.returncode == (1 if status else 0)  # as of PyTorch's launcher
 
 
 @pytest.mark.parametrize("use_env", [False, True])
@@ -261,8 +261,8 @@ def test_launch_tells_the_rank(tmp_path: Path, use_env: bool) -> None:
     assert "FutureWarning: The module torch.distributed.launch is depr" in done.stderr
 
 
-def test_torchrun_of_several_is_refused() -> None:
+def test_what_torchrun_refuses() -> None:
     run = import_module("torchshim.distributed.run")
-    for options in (["--nproc-per-node=2"], ["--nnodes=2"], ["--nnodes", "2:4"]):
-        with pytest.raises(NotImplementedError, match="runs one process"):
+    for options in (["--nnodes", "2:4"], ["--tee=3"], ["--log-dir=logs"]):
+        with pytest.raises(NotImplementedError, match="is not supported"):
             run.main([*options, "script.py"])

@@ -1,84 +1,28 @@
-"""Process groups of one member, and how they come to be."""
+"""Process groups, and how they come to be."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from datetime import timedelta
-from enum import Enum
 from typing import Any, ClassVar
 
 from torchshim import cuda
-from torchshim._errors import Unsupported
+from torchshim.distributed._channel import Channel
+from torchshim.distributed._stores import PrefixStore, Store
+from torchshim.distributed._transport import Mesh
+from torchshim.distributed.constants import default_pg_timeout
+from torchshim.distributed.rendezvous import host_of, meet
 
 _NO_GROUP = (
     "Default process group has not been initialized, please make sure to call "
     "init_process_group."
 )
-_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-
-
-class RedOpType(Enum):
-    """The operations by which the tensors of the members become one."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-    def __repr__(self) -> str:
-        return f"<RedOpType.{self.name}: {self.value}>"
-
-    def __str__(self) -> str:
-        return f"RedOpType.{self.name}"
-
-    def __int__(self) -> int:
-        return self.value
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, int) and self.value == other)
-
-    def __hash__(self) -> int:
-        return self.value
-
-
-class _ReduceOpMeta(type):
-    """Operations are instances of `ReduceOp`, too."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, RedOpType) or super().__instancecheck__(instance)
-
-
-class ReduceOp(metaclass=_ReduceOpMeta):
-    """How the tensors of the members become one."""
-
-    RedOpType = RedOpType
-    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = RedOpType
-
-    def __init__(self, op: RedOpType) -> None:
-        if type(op) is not RedOpType:
-            raise TypeError(
-                "__init__(): incompatible constructor arguments. The following "
-                "argument types are supported:\n    1. torch._C._distributed_c10d."
-                "ReduceOp(arg0: c10d::ReduceOp::RedOpType)\n\nInvoked with: "
-                f"{op!r}"
-            )
-        self.op = op
-
-    def __eq__(self, other: object) -> bool:
-        return self.op == (other.op if type(other) is ReduceOp else other)
-
-    def __hash__(self) -> int:
-        return self.op.value
 
 
 class Backend(str):
-    """The name of what carries messages; nothing has to be carried here."""
+    """The name of what carries messages: TCP and host memory, whatever it is here."""
 
     GLOO = "gloo"
     MPI = "mpi"
@@ -108,31 +52,68 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """Processes that communicate: this one."""
+    """Processes that communicate, this one among them."""
 
-    def __init__(self, backend: str) -> None:
-        self._backend = backend
+    __module__ = "torch.distributed.distributed_c10d"
+
+    def __init__(
+        self,
+        backend: str,
+        channel: Channel,
+        group_name: str,
+        group_desc: str,
+        store: Store | None = None,
+        bound_device_id: Any = None,
+    ) -> None:
+        self._backend, self._channel = backend, channel
+        self.group_name, self.group_desc = group_name, group_desc
+        self._store, self.bound_device_id = store, bound_device_id
+        self._left = False
 
     def rank(self) -> int:
         """The number of this process among the members."""
-        return 0
+        return self._channel.me
 
     def size(self) -> int:
         """The number of members."""
-        return 1
+        return len(self._channel.ranks)
 
     def name(self) -> str:
         """The backend's name."""
-        return self._backend
+        named = self._backend.partition(",")[0].rpartition(":")[2]
+        return Backend.GLOO if named == Backend.UNDEFINED else named
+
+    def get_group_store(self) -> Store:
+        """The store that the members share."""
+        assert self._store is not None
+        return self._store
 
 
-class group:
-    """`group.WORLD`: the default group."""
+class GroupMember:
+    """`group.WORLD`: the default group; and what stands for a group of others."""
 
     WORLD: ProcessGroup | None = None
+    NON_GROUP_MEMBER: Any = -100
 
 
-GroupMember = group
+group = GroupMember
+
+
+class _World:
+    """What belongs to the default group: connections, and the groups made since."""
+
+    mesh: Mesh
+    store: Store
+    timeout: timedelta
+
+    def __init__(self) -> None:
+        self.groups: list[ProcessGroup] = []
+        # The members of groups that this process is not in.
+        self.foreign: list[int] = []
+        self.made = 0
+
+
+_world = _World()
 
 
 def is_available() -> bool:
@@ -187,11 +168,41 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def chosen(member_of: Any = None) -> ProcessGroup:
-    """The group that an argument names: the default one for None."""
+    """The group that an argument names: the default one for None.
+
+    ValueError where there is none, or it was given up.
+    """
     found = group.WORLD if member_of is None else member_of
     if found is None:
         raise ValueError(_NO_GROUP)
+    if isinstance(found, ProcessGroup) and found._left:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    if not isinstance(found, ProcessGroup):
+        if found == GroupMember.NON_GROUP_MEMBER:
+            raise ValueError("Invalid process group specified")
+        raise TypeError(f"a process group is needed, not {type(found).__name__}")
     return found
+
+
+def is_elsewhere(member_of: Any) -> bool:
+    """Whether a group is one that this process is not in."""
+    return member_of.__class__ is int and member_of == GroupMember.NON_GROUP_MEMBER
+
+
+def _checked_backend(backend: str | None) -> str:
+    """A backend's name. RuntimeError or ValueError for one that is not there."""
+    told = (backend or "").lower()
+    names = [part.rpartition(":")[2] for part in told.split(",")]
+    known = {Backend.NCCL: is_nccl_available()}
+    for name in (Backend.NCCL, Backend.MPI, Backend.UCC, Backend.XCCL):
+        if name in names and not known.get(name, False):
+            raise RuntimeError(
+                f"Distributed package doesn't have {name.upper()} built in"
+            )
+    unknown = [n for n in names if n not in ("", Backend.GLOO, Backend.NCCL)]
+    if unknown:
+        raise ValueError(f"Invalid backend: '{unknown[0]}'")
+    return told or Backend.UNDEFINED
 
 
 def init_process_group(
@@ -200,15 +211,15 @@ def init_process_group(
     timeout: timedelta | None = None,
     world_size: int = -1,
     rank: int = -1,
-    store: Any = None,
+    store: Store | None = None,
     group_name: str = "",
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Makes the default group, of this process alone.
+    """Makes the default group, once all its processes have come.
 
-    A group of more processes raises NotImplementedError. Nobody has to be met, so that
-    `timeout`, `group_name` and the place to meet at have no effect.
+    Messages go over TCP and host memory, whatever the backend. ValueError if there is a
+    default group, or the rank or the number of processes is not told.
     """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
@@ -219,60 +230,55 @@ def init_process_group(
             raise AssertionError("world_size must be positive if using store")
         if rank < 0:
             raise AssertionError("rank must be non-negative if using store")
-    else:
-        rank, world_size = _rendezvous(init_method or "env://", rank, world_size)
-    if world_size != 1:
-        raise Unsupported(
-            f"torch.distributed: a group of {world_size} processes is not supported, "
-            "only one of one process"
+    told = _checked_backend(backend)
+    limit = default_pg_timeout if timeout is None else timeout
+    if not isinstance(limit, timedelta):
+        raise TypeError(
+            "Expected timeout argument to be of type datetime.timedelta, got "
+            f"timeout={timeout}"
         )
-    if rank != 0:
-        raise ValueError(f"rank {rank} is not in a group of one process")
-    names = [part.rpartition(":")[2] for part in (backend or "").lower().split(",")]
-    known = {Backend.NCCL: is_nccl_available()}
-    for name in (Backend.NCCL, Backend.MPI, Backend.UCC, Backend.XCCL):
-        if name in names and not known.get(name, False):
-            raise RuntimeError(
-                f"Distributed package doesn't have {name.upper()} built in"
-            )
-    unknown = [n for n in names if n not in ("", Backend.GLOO, Backend.NCCL)]
-    if unknown:
-        raise ValueError(f"Invalid backend: '{unknown[0]}'")
-    group.WORLD = ProcessGroup((backend or Backend.UNDEFINED).lower())
+    if store is None:
+        met = meet(init_method or "env://", rank, world_size, limit)
+        store, rank, world_size = next(iter(met))
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not in a group of {world_size} processes")
+    name = _next_name(group_name)
+    prefixed = PrefixStore("default_pg", store)
+    prefixed.set_timeout(limit)
+    mesh = Mesh(PrefixStore(name, prefixed), rank, world_size, host_of(store), limit)
+    _world.mesh, _world.store, _world.timeout = mesh, prefixed, limit
+    channel = Channel(mesh, range(world_size), name, limit.total_seconds())
+    # A store may end with the process that serves it: all have to be through with it.
+    channel.barrier(channel.ticket())
+    made = ProcessGroup(told, channel, name, "default_pg", prefixed, device_id)
+    _world.groups.append(made)
+    GroupMember.WORLD = made
 
 
-def _rendezvous(method: str, rank: int, world_size: int) -> tuple[int, int]:
-    """What the place to meet at says about rank and number of processes."""
-    scheme = method.partition("://")[0]
-    if scheme == "env":
-        missing = [n for n in _VARIABLES if n not in os.environ]
-        given = {"RANK": rank, "WORLD_SIZE": world_size}
-        missing = [n for n in missing if given.get(n, -1) == -1]
-        if missing:
-            raise ValueError(
-                "Error initializing torch.distributed using env:// rendezvous: "
-                f"environment variable {missing[0]} expected, but not set"
-            )
-        rank = int(os.environ["RANK"]) if rank == -1 else rank
-        return rank, int(os.environ["WORLD_SIZE"]) if world_size == -1 else world_size
-    if scheme not in ("tcp", "file"):
-        raise RuntimeError(f"No rendezvous handler for {scheme}://")
-    for name, value in (("rank", rank), ("world size", world_size)):
-        if value == -1:
-            raise ValueError(
-                f"Error initializing torch.distributed using {scheme}:// rendezvous: "
-                f"{name} parameter missing"
-            )
-    return rank, world_size
+def _next_name(name: str = "") -> str:
+    _world.made += 1
+    return name or str(_world.made - 1)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Gives a group up: the default one for None."""
+    """Gives a group up: the default one, and all others with it, for None."""
     default = GroupMember.WORLD
+    if is_elsewhere(group):
+        return
     if group is None and default is None:
         raise AssertionError("Process group cannot be None")
     if group is None or group is default:
+        for each in _world.groups:
+            each._left = True
+        _world.mesh.close()
+        _world.__init__()
+        for name in ("mesh", "store"):
+            _world.__dict__.pop(name, None)
         GroupMember.WORLD = None
+        return
+    if group not in _world.groups:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    _world.groups.remove(group)
 
 
 def new_group(
@@ -285,11 +291,37 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> ProcessGroup:
-    """A further group, of this process."""
+    """A further group, of some of the processes.
+
+    All processes make it, in the same order; with `use_local_synchronization` only its
+    members do. Those that are not in it get `GroupMember.NON_GROUP_MEMBER`.
+    """
     default = chosen()
-    if ranks is not None:
-        _check_members(list(ranks), default.size())
-    return ProcessGroup((backend or default.name()).lower())
+    count = default.size()
+    if ranks is None:
+        ranks = list(range(count))
+    else:
+        ranks = sorted(ranks) if sort_ranks else list(ranks)
+        _check_members(ranks, count)
+    told = default._backend if backend is None else _checked_backend(backend)
+    if use_local_synchronization:
+        if default.rank() not in ranks:
+            return GroupMember.NON_GROUP_MEMBER
+        digest = hashlib.sha1("_".join(map(str, ranks)).encode()).hexdigest()
+        before = [g for g in _world.groups if g.group_name.startswith(digest)]
+        name = f"{digest}_{len(before)}"
+    else:
+        name = _next_name()
+    if default.rank() not in ranks:
+        _world.foreign = list(ranks)
+        return GroupMember.NON_GROUP_MEMBER
+    limit = _world.timeout if timeout is None else timeout
+    channel = Channel(_world.mesh, ranks, name, limit.total_seconds())
+    store = PrefixStore(name, _world.store)
+    made = ProcessGroup(told, channel, name, group_desc or "undefined", store)
+    made.bound_device_id = device_id
+    _world.groups.append(made)
+    return made
 
 
 def _check_members(ranks: list[int], count: int) -> None:
@@ -333,9 +365,14 @@ def new_subgroups(
             f"The arg 'group_size' ({group_size}) must not exceed the world size "
             f"({count})"
         )
+    if count % group_size != 0:
+        raise ValueError(
+            f"The world size ({count}) must be divisible by 'group_size={group_size}'"
+        )
     ranks = get_process_group_ranks(group)
+    pieces = [ranks[i : i + group_size] for i in range(0, count, group_size)]
     return new_subgroups_by_enumeration(
-        [ranks], timeout, backend, pg_options, group_desc
+        pieces, timeout, backend, pg_options, group_desc
     )
 
 
@@ -350,45 +387,78 @@ def new_subgroups_by_enumeration(
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     made: list[ProcessGroup] = []
+    own, mine = None, get_rank()
+    seen: dict[int, Sequence[int]] = {}
     for ranks in ranks_per_subgroup_list:
         new = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
-        if made:  # each has rank 0, as there is no other
-            first = ranks_per_subgroup_list[0]
-            raise ValueError(
-                f"Rank 0 has appeared in both subgroup {first} and {ranks}"
-            )
         made.append(new)
-    return made[0], made
+        for rank in ranks:
+            if rank in seen:
+                raise ValueError(
+                    f"Rank {rank} has appeared in both subgroup {seen[rank]} and "
+                    f"{ranks}"
+                )
+            seen[rank] = ranks
+            if rank == mine:
+                own = new
+    return own, made
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """The number of this process in a group."""
-    return chosen(group).rank()
+    """The number of this process in a group; -1 of a group that it is not in."""
+    return -1 if is_elsewhere(group) else chosen(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """The number of processes in a group."""
-    return chosen(group).size()
+    """The number of processes in a group; -1 of a group that this one is not in."""
+    return -1 if is_elsewhere(group) else chosen(group).size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
     """The name of a group's backend."""
-    return chosen(group).name()
+    return chosen(group)._backend
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The backend of each kind of device."""
+    told = chosen(group)._backend
+    if told == Backend.UNDEFINED:
+        return "cpu:gloo,cuda:nccl" if is_nccl_available() else "cpu:gloo"
+    if ":" in told:
+        return told
+    return ",".join(f"{kind}:{told}" for kind in Backend.backend_capability[told])
+
+
+def get_pg_count() -> int:
+    """How many groups were made, the default one among them."""
+    return _world.made
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """The members of a group."""
-    return list(range(chosen(group).size()))
+    """The members of a group, by their numbers among all processes."""
+    if is_elsewhere(group):
+        return list(_world.foreign)
+    return list(chosen(group)._channel.ranks)
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """A process's number in a group, from that among all."""
-    return checked_rank("get_group_rank", global_rank, group)
+    """A process's number in a group, from that among all. ValueError if not in it."""
+    if group is GroupMember.WORLD:
+        return global_rank
+    ranks = get_process_group_ranks(group)
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return ranks.index(global_rank)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """A process's number among all, from that in a group."""
-    return checked_rank("get_global_rank", group_rank, group)
+    """A process's number among all, from that in a group. ValueError if not in it."""
+    if group is GroupMember.WORLD:
+        return group_rank
+    ranks = get_process_group_ranks(group)
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return ranks[group_rank]
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
@@ -402,12 +472,3 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
         "`get_node_local_rank` to work, assuming you are not running in a multi-device "
         "context and want the code to run locally instead."
     )
-
-
-def checked_rank(function: str, rank: int, member_of: ProcessGroup | None) -> int:
-    """A member's number, if there is such a member."""
-    if not 0 <= rank < chosen(member_of).size():
-        raise RuntimeError(
-            f"ProcessGroupGloo::{function}: invalid root rank: {rank}"
-        ) from None
-    return rank

@@ -1,4 +1,4 @@
-"""Backward over several processes: not supported, a group has one process.
+"""Backward over several processes: not supported, as RPC is not.
 
 https://docs.pytorch.org/docs/2.13/rpc.html#distributed-autograd-framework
 """
@@ -9,7 +9,7 @@ globals().update(
     refused(
         __name__,
         "DistAutogradContext backward context get_gradients",
-        "a group has one process",
+        "RPC is not implemented",
     )
 )
 

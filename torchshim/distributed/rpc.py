@@ -1,4 +1,4 @@
-"""Calls of functions on other processes: not supported, a group has one process.
+"""Calls of functions on other processes: not supported.
 
 https://docs.pytorch.org/docs/2.13/rpc.html
 """
@@ -7,7 +7,7 @@ from torchshim._errors import unsupported
 
 __all__ = ["init_rpc", "is_available", "remote", "rpc_async", "rpc_sync", "shutdown"]
 
-_REASON = "a group has one process"
+_REASON = "processes exchange tensors and objects only"
 init_rpc = unsupported("distributed.rpc.init_rpc", _REASON)
 remote = unsupported("distributed.rpc.remote", _REASON)
 rpc_async = unsupported("distributed.rpc.rpc_async", _REASON)

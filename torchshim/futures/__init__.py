@@ -22,6 +22,8 @@ class Future(Generic[T]):
     """A result that is set once, perhaps by another thread."""
 
     __module__ = "torch.jit"  # which is what PyTorch prints
+    # Completes it, where what it waits for is done by who waits: told whether to wait.
+    _source: Callable[[bool], None] | None = None
 
     def __init__(self, *, devices: Any = None) -> None:
         for each in devices or ():
@@ -36,10 +38,16 @@ class Future(Generic[T]):
 
     def done(self) -> bool:
         """Whether the result (or an exception) is there."""
+        self._go_on(False)
         return self._future.done()
+
+    def _go_on(self, wait: bool) -> None:
+        if self._source is not None and not self._future.done():
+            self._source(wait)
 
     def wait(self) -> T:
         """The result, once it is there; raises the exception that was set."""
+        self._go_on(True)
         return self._future.result()
 
     def value(self) -> T:
@@ -67,7 +75,7 @@ class Future(Generic[T]):
         self._future.set_exception(result)
 
     def _check(self) -> None:
-        if self.done():
+        if self._future.done():
             raise RuntimeError(
                 "Attempting to mark a completed Future as complete again. Note that a "
                 "Future can only be marked completed once."
@@ -93,6 +101,7 @@ class Future(Generic[T]):
                 made.set_result(found)
 
         self._future.add_done_callback(run)
+        made._source = self._go_on
         return made
 
     def __reduce__(self) -> Any:
@@ -140,7 +149,7 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     def one(done: Future[Any]) -> None:
         left[0] -= 1
         error = done._future.exception()
-        if made.done():
+        if made._future.done():
             return
         if isinstance(error, Exception):
             made.set_exception(error)
@@ -151,6 +160,12 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
         made.set_result(futures)
     for future in futures:
         future.add_done_callback(one)
+
+    def go_on(wait: bool) -> None:
+        for future in futures:
+            future._go_on(wait)
+
+    made._source = go_on
     return made
 
 

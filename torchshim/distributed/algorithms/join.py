@@ -1,4 +1,4 @@
-"""Training on unequal amounts of data: the only member of a group joins last.
+"""Training on unequal amounts of data: who has none takes part in what others do.
 
 https://docs.pytorch.org/docs/2.13/distributed.algorithms.join.html
 """
@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from torchshim.distributed._collectives import Work
+import torchshim
+from torchshim.distributed._collectives import all_reduce
 from torchshim.distributed._group import chosen
+from torchshim.distributed._work import Work
 from torchshim.nn.parallel.distributed import DistributedDataParallel
 
 __all__ = ["Join", "JoinHook", "Joinable"]
@@ -20,7 +22,7 @@ class JoinHook:
     """What a joinable does while others go on (`main_hook`), and at the end."""
 
     def main_hook(self) -> None:
-        """Is called in each turn that others still make; there are no others."""
+        """Is called in each turn that others still make."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """Is called when all members have joined."""
@@ -65,10 +67,11 @@ Joinable.register(DistributedDataParallel)
 
 
 class Join:
-    """Waits at its end until all members of the group are there: there is one.
+    """Waits at its end until all members of the group are there.
 
-    With `enable=False` no hooks are called. `throw_on_early_termination` is about
-    members that still have data when one has none.
+    Until then it calls the hooks of its joinables, once for each turn of the others.
+    With `enable=False` no hooks are called. With `throw_on_early_termination` all
+    members raise RuntimeError when one has no data any more.
     """
 
     def __init__(
@@ -101,8 +104,24 @@ class Join:
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         if not self._enable or kind:
             return
+        last = True
+        while self._others_going_on():
+            if self._throw_on_early_termination:
+                self._count(1)
+                raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
+            for hook in self._join_hooks:
+                hook.main_hook()
+            last = False
         for hook in self._join_hooks:
-            hook.post_hook(True)
+            hook.post_hook(last)
+
+    def _others_going_on(self) -> int:
+        return self._count(0)
+
+    def _count(self, own: int) -> int:
+        counted = torchshim.full((1,), float(own))
+        all_reduce(counted, group=self._process_group)
+        return int(counted.item())
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Work | None:
@@ -115,5 +134,14 @@ class Join:
         config = joinable._join_config
         if not config.is_first_joinable or not config.enable:
             return None
-        chosen(joinable.join_process_group)
-        return Work()
+        group = joinable.join_process_group
+        work = all_reduce(torchshim.ones(1), group=group, async_op=True)
+        if config.throw_on_early_termination:
+            ended = torchshim.zeros(1)
+            all_reduce(ended, group=group)
+            if ended.item():
+                raise RuntimeError(
+                    "Detected at least one rank that exhausted inputs. Throwing across "
+                    "all ranks."
+                )
+        return work

@@ -1,7 +1,7 @@
 """Parameters and optimizers' states by the names that they have in the model.
 
 What wraps a model (`DistributedDataParallel`, `torch.compile`) does not show in the
-names. A group has one process: whole tensors are what it has.
+names. Each process has whole tensors.
 
 https://docs.pytorch.org/docs/2.13/distributed.checkpoint.html
 

@@ -1,1 +1,1 @@
-"""What programs use that `torchrun` starts; here it starts one process (`run`)."""
+"""What programs use that `torchrun` starts; see `run`."""

@@ -1,4 +1,4 @@
-"""Parameters spread over processes: not supported, a group has one process.
+"""Parameters spread over processes: not supported.
 
 Programs name settings and classes ahead of use; what wraps a module is refused.
 """
@@ -49,7 +49,7 @@ class CPUOffloadPolicy(OffloadPolicy):
     pin_memory: bool = True
 
 
-_REASON = "a group has one process"
+_REASON = "parameters are whole in each process (DistributedDataParallel)"
 DataParallelMeshDims = unsupported("distributed.fsdp.DataParallelMeshDims", _REASON)
 FSDPModule = unsupported("distributed.fsdp.FSDPModule", _REASON)
 FullyShardedDataParallel = unsupported(

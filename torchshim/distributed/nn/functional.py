@@ -1,17 +1,20 @@
-"""What the members of a group do together, with gradients: the only member's part.
+"""What the members of a group do together, with gradients.
 
-Each returns a copy of what this process gave; its gradient comes back unchanged.
+The gradient of each is what carries the other way: of a broadcast a sum at its source,
+of a gather a scatter. All members have to call backward, as it communicates, too.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import torchshim
 from torchshim import distributed as dist
 from torchshim._errors import warn
 from torchshim._tensor import Tensor
 from torchshim.autograd import Function
-from torchshim.distributed._group import ProcessGroup, ReduceOp, group
+from torchshim.distributed._group import ProcessGroup, group
+from torchshim.distributed._reductions import ReduceOp
 
 __all__ = [
     "all_gather",
@@ -26,33 +29,138 @@ __all__ = [
 ]
 
 
-class _Passed(Function):
-    """A copy, whose gradient is passed on."""
-
+class _Broadcast(Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor) -> Tensor:
-        return tensor.clone()
+    def forward(ctx: Any, src: int, group: Any, tensor: Tensor) -> Tensor:
+        ctx.told = src, group
+        result = tensor.clone()
+        dist.broadcast(result, src, group)
+        return result
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        return grad_outputs[0]
+        src, group = ctx.told
+        found = _Reduce.apply(src, ReduceOp.SUM, group, grad_outputs[0])
+        if src != dist.get_rank(group):
+            found.zero_()
+        return None, None, found
 
 
-# PyTorch's nodes have these names.
-_AllGather, _AllReduce, _AlltoAll, _AlltoAllSingle, _Broadcast, _Gather = (
-    type(name, (_Passed,), {})
-    for name in (
-        "_AllGather",
-        "_AllReduce",
-        "_AlltoAll",
-        "_AlltoAllSingle",
-        "_Broadcast",
-        "_Gather",
-    )
-)
-_Reduce, _Reduce_Scatter, _Scatter = (
-    type(name, (_Passed,), {}) for name in ("_Reduce", "_Reduce_Scatter", "_Scatter")
-)
+class _Reduce(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, op: Any, group: Any, tensor: Tensor) -> Tensor:
+        ctx.told = dst, group
+        result = tensor.clone()
+        dist.reduce(result, dst, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        return None, None, None, _Broadcast.apply(*ctx.told, grad_outputs[0])
+
+
+class _AllReduce(Function):
+    @staticmethod
+    def forward(ctx: Any, op: Any, group: Any, tensor: Tensor) -> Tensor:
+        ctx.told = op, group
+        result = tensor.clone(memory_format=torchshim.contiguous_format)
+        dist.all_reduce(result, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        return None, None, _AllReduce.apply(*ctx.told, grad_outputs[0])
+
+
+class _Gather(Function):
+    @staticmethod
+    def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
+        ctx.told = dst, group
+        count, here = dist.get_world_size(group), dist.get_rank(group) == dst
+        found = [torchshim.zeros_like(tensor) for _ in range(count)]
+        dist.gather(tensor, found if here else None, dst, group)
+        return tuple(found)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        return None, None, _Scatter.apply(*ctx.told, *grad_outputs)
+
+
+class _Scatter(Function):
+    @staticmethod
+    def forward(ctx: Any, src: int, group: Any, *tensors: Tensor) -> Tensor:
+        ctx.told = src, group
+        result = torchshim.zeros_like(tensors[0])
+        here = dist.get_rank(group) == src
+        dist.scatter(result, list(tensors) if here else None, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        return None, None, *_Gather.apply(*ctx.told, grad_outputs[0])
+
+
+class _AllGather(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
+        ctx.group = group
+        count = dist.get_world_size(group)
+        found = [torchshim.empty_like(tensor) for _ in range(count)]
+        dist.all_gather(found, tensor, group)
+        return tuple(found)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        found = torchshim.empty_like(grad_outputs[0])
+        op = ReduceOp.SUM
+        return None, _Reduce_Scatter.apply(op, ctx.group, found, *grad_outputs)
+
+
+class _Reduce_Scatter(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, op: Any, group: Any, output: Tensor, *tensors: Tensor
+    ) -> Tensor:
+        ctx.group = group
+        dist.reduce_scatter(output, list(tensors), op, group)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        return None, None, None, *_AllGather.apply(ctx.group, grad_outputs[0])
+
+
+class _AlltoAll(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, group: Any, outputs: list[Tensor], *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.told = group, [tensor.shape for tensor in tensors]
+        dist.all_to_all(outputs, list(tensors), group)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        group, shapes = ctx.told
+        found = [grad_outputs[0].new_empty(shape) for shape in shapes]
+        return None, None, *_AlltoAll.apply(group, found, *grad_outputs)
+
+
+class _AlltoAllSingle(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, group: Any, output: Tensor, out: Any, into: Any, tensor: Tensor
+    ) -> Tensor:
+        ctx.told = group, tensor.shape, into, out
+        dist.all_to_all_single(output, tensor, out, into, group)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        group, shape, out, into = ctx.told
+        grad = grad_outputs[0]
+        found = _AlltoAllSingle.apply(group, grad.new_empty(shape), out, into, grad)
+        return None, None, None, None, found
 
 
 def _deprecated(name: str, successor: str) -> None:
@@ -68,25 +176,21 @@ def broadcast(
 ) -> Any:
     """Gives one member's tensor to all."""
     _deprecated("broadcast", "broadcast")
-    dist.broadcast(tensor, src, group)
-    return _Broadcast.apply(tensor)
+    return _Broadcast.apply(src, group, tensor)
 
 
 def gather(
     tensor: Tensor, dst: int = 0, group: ProcessGroup | None = group.WORLD
 ) -> Any:
     """Gives the tensors of all members to one, as a tuple."""
-    dist.gather(tensor, [tensor.new_empty(tensor.shape)], dst, group)
-    return (_Gather.apply(tensor),)
+    return _Gather.apply(dst, group, tensor)
 
 
 def scatter(
     tensors: Any, src: int = 0, group: ProcessGroup | None = group.WORLD
 ) -> Any:
     """Gives each member a tensor of one member's list."""
-    tensors = list(tensors)
-    dist.scatter(tensors[0].new_empty(tensors[0].shape), tensors, src, group)
-    return _Scatter.apply(tensors[0])
+    return _Scatter.apply(src, group, *tensors)
 
 
 def reduce(
@@ -96,8 +200,7 @@ def reduce(
     group: ProcessGroup | None = group.WORLD,
 ) -> Any:
     """Reduces the members' tensors; one has the result."""
-    dist.reduce(tensor, dst, op, group)
-    return _Reduce.apply(tensor)
+    return _Reduce.apply(dst, op, group, tensor)
 
 
 def reduce_scatter(
@@ -108,15 +211,13 @@ def reduce_scatter(
 ) -> Any:
     """Reduces lists of tensors; each member has one of the results."""
     _deprecated("reduce_scatter", "reduce_scatter_single")
-    dist.reduce_scatter(output, list(input_list), op, group)
-    return _Reduce_Scatter.apply(input_list[0])
+    return _Reduce_Scatter.apply(op, group, output, *input_list)
 
 
 def all_gather(tensor: Tensor, group: ProcessGroup | None = group.WORLD) -> Any:
     """Gives the tensors of all members to all, as a tuple."""
     _deprecated("all_gather", "all_gather_single")
-    dist.all_gather([tensor.new_empty(tensor.shape)], tensor, group)
-    return (_AllGather.apply(tensor),)
+    return _AllGather.apply(group, tensor)
 
 
 def all_to_all(
@@ -125,8 +226,7 @@ def all_to_all(
     group: ProcessGroup | None = group.WORLD,
 ) -> Any:
     """Each member gives one tensor to each."""
-    dist.all_to_all(output_tensor_list, list(input_tensor_list), group)
-    return (_AlltoAll.apply(input_tensor_list[0]),)
+    return _AlltoAll.apply(group, output_tensor_list, *input_tensor_list)
 
 
 def all_to_all_single(
@@ -138,8 +238,8 @@ def all_to_all_single(
 ) -> Any:
     """Each member gives a piece of its tensor to each."""
     _deprecated("all_to_all_single", "all_to_all_single")
-    dist.all_to_all_single(output, input, output_split_sizes, input_split_sizes, group)
-    return _AlltoAllSingle.apply(input)
+    sizes = output_split_sizes, input_split_sizes
+    return _AlltoAllSingle.apply(group, output, *sizes, input)
 
 
 def all_reduce(
@@ -149,5 +249,4 @@ def all_reduce(
 ) -> Any:
     """Reduces the members' tensors; each has the result."""
     _deprecated("all_reduce", "all_reduce")
-    dist.all_reduce(tensor, op, group)
-    return _AllReduce.apply(tensor)
+    return _AllReduce.apply(op, group, tensor)

@@ -1,4 +1,4 @@
-"""Tensors that lie on several processes: not supported, a group has one process.
+"""Tensors that lie on several processes: not supported.
 
 What says how they would lie is there, as programs name it ahead of use.
 """
@@ -35,7 +35,7 @@ __all__ = [
     "zeros",
 ]
 
-_REASON = "a group has one process"
+_REASON = "tensors are whole in each process"
 
 
 class DTensor(Tensor):

@@ -8,5 +8,5 @@ __all__ = ["compute_local_shape_and_global_offset"]
 
 compute_local_shape_and_global_offset = unsupported(
     "distributed.tensor._utils.compute_local_shape_and_global_offset",
-    "a group has one process",
+    "tensors are whole in each process",
 )

@@ -5,5 +5,5 @@ from torchshim._errors import unsupported
 __all__ = ["implicit_replication"]
 
 implicit_replication = unsupported(
-    "distributed.tensor.experimental.implicit_replication", "a group has one process"
+    "distributed.tensor.experimental.implicit_replication", "tensors are whole"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torchshim
@@ -230,6 +231,22 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(
                 "SyncBatchNorm number of input channels should be non-zero"
             )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalized input. ValueError for training on the CPU within a group."""
+        # Not imported before a program uses it.
+        distributed = sys.modules.get(f"{torchshim.__name__}.distributed")
+        if self.training and distributed is not None and distributed.is_initialized():
+            if input.device.type != "cuda":
+                raise ValueError(
+                    "SyncBatchNorm expected input tensor to be on GPU or XPU or "
+                    "privateuseone"
+                )
+            if distributed.get_world_size(self.process_group) > 1:
+                raise NotImplementedError(
+                    "SyncBatchNorm: statistics over several processes are not supported"
+                )
+        return super().forward(input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

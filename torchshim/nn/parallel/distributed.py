@@ -51,15 +51,17 @@ def _tree_flatten_with_rref(output: Any) -> tuple[list[Any], Any, bool]:
 
 def _tree_unflatten_with_rref(output: Any, treespec: Any, output_is_rref: bool) -> Any:
     if output_is_rref:
-        raise NotImplementedError("torchshim computes in one process: no RRef")
+        raise NotImplementedError("there is no RPC here: no RRef")
     return tree_unflatten(output, treespec)
 
 
 class DistributedDataParallel(Module):
-    """A module in a group of one process: its gradients are the group's.
+    """A module whose gradients are averaged over the processes of a group.
 
-    The arguments about how gradients travel have no effect, as none do, but for
-    `bucket_cap_mb` on what communication hooks see. Follows
+    All processes begin with the first one's parameters and buffers, and each forward
+    with its buffers. After a backward, gradients are averaged in one exchange for each
+    dtype; `bucket_cap_mb` has an effect on what communication hooks see,
+    `gradient_as_bucket_view` none. Follows
     ``torch.nn.parallel.DistributedDataParallel``.
     """
 
@@ -135,13 +137,35 @@ class DistributedDataParallel(Module):
         mb = 25 if bucket_cap_mb is None else bucket_cap_mb
         self._bucket_bytes = int(mb * 1024 * 1024)
         self._reducer: Any = None
+        self._replica: Any = None
+        # `Join` sets it.
+        self._join_config: Any = None
+        if self.process_group.size() > 1:
+            from torchshim.distributed.algorithms._replicas import Replica
+
+            self._replica = Replica(self, init_sync)
+            self._reducer = self._make_reducer()
+
+    def _make_reducer(self) -> Any:
+        from torchshim.distributed._buckets import Reducer
+
+        ignored = getattr(self.module, "_ddp_params_and_buffers_to_ignore", ())
+        named = self.module.named_parameters()
+        params = [p for name, p in named if p.requires_grad and name not in ignored]
+        unused = self.find_unused_parameters or self.static_graph
+        return Reducer(params, self.process_group, self._bucket_bytes, unused)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module gives."""
-        if self._reducer is not None:
-            synced = self.require_backward_grad_sync and torchshim.is_grad_enabled()
-            self._reducer.prepare(synced)
-        return self.module(*inputs, **kwargs)
+        if self._reducer is None:
+            return self.module(*inputs, **kwargs)
+        if self._replica is not None:
+            self._replica.before_forward()
+        found = self.module(*inputs, **kwargs)
+        synced = self.require_backward_grad_sync and torchshim.is_grad_enabled()
+        self.require_forward_param_sync = synced
+        self._reducer.prepare(synced)
+        return found
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         """What there is to say of the module and its group."""
@@ -186,7 +210,11 @@ class DistributedDataParallel(Module):
         )
 
     def join_hook(self, **kwargs: Any) -> Any:
-        """What `Join` calls: there is nothing to do for others."""
+        """What `Join` calls: it takes part in what the others do."""
+        if self._replica is not None:
+            from torchshim.distributed.algorithms._replicas import ReplicaJoinHook
+
+            return ReplicaJoinHook(self, **kwargs)
         from torchshim.distributed.algorithms.join import JoinHook
 
         return JoinHook()
@@ -207,18 +235,19 @@ class DistributedDataParallel(Module):
         What the future that it returns gives is put in the place of the gradients.
         RuntimeError for a second hook, TypeError and ValueError for what is none.
         """
-        from torchshim.distributed._buckets import Reducer, check_hook
+        from torchshim.distributed._buckets import check_hook
 
         check_hook(hook)
-        if self._reducer is not None:
+        if self._reducer is not None and self._reducer.hook is not None:
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called "
                 "once."
             )
-        if self.find_unused_parameters:
+        if self.find_unused_parameters or self.static_graph:
             raise NotImplementedError(
                 "DistributedDataParallel: communication hooks with "
-                "find_unused_parameters=True are not supported"
+                "find_unused_parameters=True or static_graph=True are not supported"
             )
-        params = [p for p in self.module.parameters() if p.requires_grad]
-        self._reducer = Reducer(params, hook, state, self._bucket_bytes)
+        if self._reducer is None:
+            self._reducer = self._make_reducer()
+        self._reducer.hook, self._reducer.state = hook, state
