@@ -87,6 +87,17 @@ def _refused(what: str) -> Any:
     return rebuild
 
 
+class DimRange:
+    """A note of PyTorch's compiler about a dimension: its nested tensors have such."""
+
+    dim: int
+    min: int | None
+    max: int | None
+
+    def __setstate__(self, state: tuple[int, int | None, int | None]) -> None:
+        self.dim, self.min, self.max = state
+
+
 def _rebuild_device_tensor_from_numpy(
     data: Any, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
@@ -132,6 +143,7 @@ _PRIVATE: dict[tuple[str, str], Any] = {
     ("torch._tensor", "_rebuild_from_type_v2"): rebuilding._rebuild_from_type_v2,
     ("torch._C", "Generator"): Generator,
     (NESTED, "NestedTensor"): nested_tensor.NestedTensor,
+    ("torch._dynamo.decorators", "_DimRange"): DimRange,
     (NESTED, "_rebuild_njt"): nested_tensor._rebuild_njt,
 }
 _PRIVATE_NAMES = {id(value): key for key, value in _PRIVATE.items()}

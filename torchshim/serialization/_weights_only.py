@@ -32,6 +32,7 @@ from torchshim.serialization._names import (
     REBUILD,
     STORAGE_DTYPES,
     UNTYPED,
+    DimRange,
     _get_layout,
     storage_type,
     torch_name,
@@ -74,6 +75,7 @@ def callables() -> dict[str, Any]:
         **{f"torch._utils.{name}": func for name, func in REBUILD.items()},
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
         f"{NESTED}._rebuild_njt": _rebuild_njt,
+        "torch._dynamo.decorators._DimRange": DimRange,
     }
 
 
@@ -241,6 +243,8 @@ class Unpickler:
         if kind is Tensor:
             storage, offset, size, stride = state  # as files of PyTorch 0.1 have it
             made.data = REBUILD["_rebuild_tensor"](storage, offset, size, stride)
+        elif kind is DimRange:
+            made.__setstate__(state)
         elif kind is OrderedDict:
             made.__dict__.update(state)
         elif any(kind is k for k in self._users.values()):
