@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+
 from tests.oracle import case, evaluate
 
 
@@ -67,3 +70,12 @@ def values(torch, line):
     result = evaluate(torch, line, init=torch.nn.init, w=w)
     yield result
     yield torch.rand(1)  # as many numbers were drawn
+
+
+@case
+def where_nothing_to_fill_is_told(torch):
+    for name in ("kaiming_uniform_", "kaiming_normal_"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            getattr(torch.nn.init, name)(torch.empty(0, 2))
+        yield [(str(w.message), os.path.basename(w.filename)) for w in caught]

@@ -350,7 +350,7 @@ def kaiming_uniform_(
     >>> kaiming_uniform_(torch.empty(3, 5), nonlinearity="relu").shape
     torch.Size([3, 5])
     """
-    if _is_empty(tensor):
+    if _is_empty(tensor, 4):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return _no_grad_uniform_(tensor, -bound, bound, generator)
@@ -375,10 +375,12 @@ def kaiming_normal_(
     return _no_grad_normal_(tensor, 0, std, generator)
 
 
-def _is_empty(tensor: Tensor) -> bool:
+def _is_empty(tensor: Tensor, stacklevel: int = 3) -> bool:
     empty = 0 in tensor.shape
     if empty:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warnings.warn(
+            "Initializing zero-element tensors is a no-op", stacklevel=stacklevel
+        )
     return empty
 
 
