@@ -118,6 +118,7 @@ def without_memory(torch):
         yield s.is_cuda, s.device
     yield attempt(torch.FloatStorage([1, 2]).copy_, t), t.double()
     yield attempt(lambda: torch.TypedStorage(device="meta")[0])
+    yield attempt(lambda: t[:2])
     for name, dtype in torch.storage._storage_type_to_dtype_map().items():
         kinds = torch.storage._dtype_to_storage_type_map()
         if name.startswith(("Float", "Int", "Bool", "Complex")):

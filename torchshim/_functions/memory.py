@@ -122,7 +122,7 @@ def _check_out(
         named = {p.name: a for p, a in zip(op.params, args, strict=False)} if op else {}
         text = _OTHER_DTYPE.get(text, text)
         raise RuntimeError(text.format(want=want, have=have, **named))
-    if not castable(want, have):
+    if not castable(want, have) and not {want, have} <= _truths(op):
         if op is not None and op.name in _JOINING:
             raise TypeError(
                 "torch.cat(): input types can't be cast to the desired output type "

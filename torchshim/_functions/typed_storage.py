@@ -286,13 +286,13 @@ class TypedStorage:
         return found.tolist()
 
     def __getitem__(self, index: int) -> Any:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(index, slice):
             raise RuntimeError(
                 "slices are only supported in UntypedStorage.__getitem__"
             )
         self._check_index(index)
-        if self.device.type == "meta":
-            raise NotImplementedError("Not available for 'meta' device type")
         if not -len(self) <= index < len(self):
             raise IndexError(
                 f"index {index} out of range for storage of size {len(self)}"

@@ -14,6 +14,14 @@ from torchshim._core.layout import channels_last, channels_last_3d, format_strid
 from torchshim._core.meta import Meta, broadcast_shape
 from torchshim._core.op import Array
 from torchshim._core.placement import platform
+from torchshim._core.promotion import (
+    DIMENSIONED,
+    INT_TO_FLOAT,
+    SCALAR,
+    ZERO_DIM,
+    resolve,
+    scalar_dtype,
+)
 from torchshim._core.record import local
 
 BOOL, INT, FLOAT, COMPLEX = "b", "iu", "f", "c"
@@ -51,6 +59,26 @@ def refuse(kernel: str, x: Any, kinds: str) -> None:
         raise NotImplementedError(
             f"\"{kernel}\" not implemented for '{scalar_name(x)}'"
         )
+
+
+def no_half_result(kernel: str) -> Callable[..., None]:
+    """A `typecheck` of floating-point operands whose common dtype may be no half."""
+
+    def check(*operands: Any) -> None:
+        known = [x for x in operands if isinstance(x, Meta)]
+        kinds = [
+            (x.dtype, DIMENSIONED if x.shape else ZERO_DIM)
+            if isinstance(x, Meta)
+            else (scalar_dtype(x), SCALAR)
+            for x in operands
+        ]
+        found = resolve(INT_TO_FLOAT, kinds)[1]
+        if known and found in (dtypes.float16, dtypes.bfloat16):
+            raise NotImplementedError(
+                f"\"{kernel}\" not implemented for '{found.scalar_name}'"
+            )
+
+    return check
 
 
 def refuse_half(kernel: str, x: Any) -> None:

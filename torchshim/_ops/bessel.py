@@ -15,8 +15,7 @@ from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import real_only
-from torchshim._ops.special import no_half
+from torchshim._ops._common import no_half_result, real_only
 
 Table = Sequence[float]
 
@@ -32,7 +31,7 @@ def _bessel(fn: Any) -> Any:
         namespaces=("special",),
         method=False,
         differentiable=False,
-        typecheck=no_half(kernel),
+        typecheck=no_half_result(kernel),
     )(checked)
     return fn
 

@@ -376,10 +376,10 @@ def _cov(
     else:
         free = total - correction
     weighed = x if w is None else x * w
-    d = x - (jnp.sum(weighed, axis=1) / total)[:, None]
+    d = x - quotient(jnp.sum(weighed, axis=1), total)[:, None]
     c = d @ jnp.conj((d if w is None else d * w).T)
     free = jnp.asarray(free).real.astype(x.real.dtype)
-    return jnp.squeeze(c / jnp.where(free <= 0, 0, free))
+    return jnp.squeeze(quotient(c, jnp.where(free <= 0, 0, free)))
 
 
 def _check_corrcoef(input: Any) -> None:
@@ -409,7 +409,7 @@ def corrcoef(input: Array) -> Array:
     if not c.ndim:
         return c / c
     spread = jnp.sqrt(jnp.diagonal(c).real)
-    c = c / spread[:, None] / spread[None, :]
+    c = quotient(quotient(c, spread[:, None]), spread[None, :])
     if is_complex(c):
         return _clamped(c.real) + 1j * _clamped(c.imag)
     return _clamped(c)

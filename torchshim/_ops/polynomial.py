@@ -8,10 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from torchshim._core.dtypes import bfloat16, float16
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import INT_TO_FLOAT
-from torchshim._ops._common import COMPLEX, is_tensor, refuse
+from torchshim._ops._common import COMPLEX, no_half_result, refuse
 
 # r(k, x, q, p): the polynomial of degree k, after q and p, those before it.
 Recurrence = Callable[[Array, Array, Array, Array], Array]
@@ -20,12 +19,6 @@ Recurrence = Callable[[Array, Array, Array, Array], Array]
 def _polynomial(fn: Any) -> Any:
     """Declares an operator of real operands without a derivative."""
     kernel = f"{fn.__name__}_cpu"
-
-    def check(x: Any, n: Any) -> None:
-        for each in (x, n):
-            if is_tensor(each) and each.dtype in (float16, bfloat16):
-                name = each.dtype.scalar_name
-                raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
 
     def checked(x: Operand, n: Operand) -> Array:
         refuse(kernel, x, COMPLEX)
@@ -40,7 +33,7 @@ def _polynomial(fn: Any) -> Any:
         namespaces=("special",),
         method=False,
         differentiable=False,
-        typecheck=check,
+        typecheck=no_half_result(kernel),
     )(checked)
     return fn
 

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core.dtypes import bfloat16, bool_, float16
+from torchshim._core.dtypes import bool_
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
     INT,
+    no_half_result,
     real_only,
     refuse,
     rounded,
@@ -36,17 +37,6 @@ def _unary(name: str, kernel: str, *saves: str, **fields: Any) -> Any:
         return fn
 
     return declare
-
-
-def no_half(kernel: str) -> Any:
-    """A `typecheck` for a kernel that has no half types."""
-
-    def check(input: Any) -> None:
-        if input.dtype in (float16, bfloat16):
-            name = input.dtype.scalar_name
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
-
-    return check
 
 
 _only_special = {"namespaces": ("special",), "method": False, "inplace": False}
@@ -120,7 +110,7 @@ _ERFCX = (
     "erfcx_cpu",
     "input",
     "result",
-    typecheck=no_half("erfcx_cpu"),
+    typecheck=no_half_result("erfcx_cpu"),
     **_only_special,
 )
 def erfcx(input: Array) -> Array:
@@ -157,7 +147,7 @@ def ndtr(input: Array) -> Array:
     "SpecialNdtri",
     "ndtri_cpu",
     "result",
-    typecheck=no_half("ndtri_cpu"),
+    typecheck=no_half_result("ndtri_cpu"),
     **_only_special,
 )
 def ndtri(input: Array) -> Array:
@@ -186,7 +176,7 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
     "log_ndtr_cpu",
     "input",
     "result",
-    typecheck=no_half("log_ndtr_cpu"),
+    typecheck=no_half_result("log_ndtr_cpu"),
     **_only_special,
 )
 def log_ndtr(input: Array) -> Array:
@@ -473,6 +463,10 @@ def igammac(input: Array, other: Array) -> Array:
 def _check_zeta(input: Any, other: Any) -> None:
     if wants_grad(input):
         raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+    _check_zeta_dtype(input, other)
+
+
+_check_zeta_dtype = no_half_result("zeta_cpu")
 
 
 @op(

@@ -335,7 +335,11 @@ _OTHER_TYPE = (
     "'self'; but type {have.tensor_name} does not equal {want.tensor_name} (while "
     "checking arguments for median)"
 )
-_OF_MEDIAN: dict[str, Any] = _ELEMENTS | {"out": (_OTHER_TYPE, True)}
+_NO_INDICES = (
+    "Expected tensor for argument #1 'indices' to have scalar type Long; but got "
+    "{have.tensor_name} instead (while checking arguments for median)"
+)
+_OF_MEDIAN: dict[str, Any] = _ELEMENTS | {"out": (_OTHER_TYPE, _NO_INDICES)}
 
 
 _WHOLE: dict[str, Any] = {

@@ -35,3 +35,5 @@ def polynomials() -> Iterator[Sample]:
     yield sample(ints(3), 4)
     yield sample(complexes(2), 3).raises()
     yield sample(floats(2).astype("float16"), 3).raises()
+    yield sample(f32(0.5).astype("float16"), floats(2))
+    yield sample(floats(2).astype("float16"), f32(2)).raises()

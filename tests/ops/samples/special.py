@@ -125,6 +125,7 @@ def zeta() -> Iterator[Sample]:
     for order in (2.0, 3.0, 2.5, 1.0, 0.5, np.inf):
         yield sample(order, edges).without("grad")
     yield sample(constant(floats(3, low=1.5)), 1.5)
+    yield sample(constant(floats(3, low=1.5).astype("float16")), 1.5).raises()
     steep = np.float64([-1001.2, -3.3, -0.01, 0.4, 1, 3, 501])
     for order in (35.0, 677.0, 3419.0, 3420.0, 1e13, 1e20):
         yield sample(order, steep).without("grad")
