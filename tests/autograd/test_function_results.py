@@ -172,6 +172,30 @@ def gradients(torch, complex):
         yield attempt(torch.autograd.grad, out, x, allow_unused=True)
 
 
+@case.over(reads=[1, 2], retain=[False, True])
+def saved_tensors_that_are_read_once(torch, reads, retain):
+    class Squared(torch.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            for _ in range(reads):
+                (x,) = ctx.saved_tensors
+            return grad * 2 * x
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    out = Squared.apply(x)
+    yield attempt(out.sum().backward, retain_graph=retain)
+    yield x.grad
+    yield attempt(out.sum().backward)
+    yield attempt(lambda: out.grad_fn.saved_tensors)
+
+
 @case
 def marks_of_what_is_no_tensor(torch):
     calls = ("save_for_backward", "mark_dirty", "mark_non_differentiable")

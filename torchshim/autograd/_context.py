@@ -139,6 +139,13 @@ class Parameters:
         return tuple([given[at] for at in range(len(given))])
 
 
+_ONCE = (
+    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is "
+    "set on the autograd.Function. Either access saved_tensors only once, or set "
+    "clear_saved_tensors_on_access=False."
+)
+
+
 class BackwardCFunction(Node, FunctionCtx):
     """The node of a custom function; the `ctx` of its forward and backward."""
 
@@ -153,6 +160,8 @@ class BackwardCFunction(Node, FunctionCtx):
     # What a `jvp` sees in place of these.
     _saved_for_forward: tuple[Any, ...] | None = None
     _freed = False
+    # Whether `saved_tensors` was read, of a class that clears them then.
+    _spent = False
     # Position of each operand of the recorded event among the arguments of `apply`.
     _positions: Sequence[int] = ()
     # Position of each result of the event among what the forward returned.
@@ -214,13 +223,15 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors kept by `save_for_backward`; raises if they were overwritten."""
+        if self._spent:
+            raise RuntimeError(_ONCE)
         if self._freed:
             raise RuntimeError(SECOND_BACKWARD)
         if self._saved_for_forward is not None:
             return self._saved_for_forward
         found = tuple([s if s is None else s.unpack(self) for s in self._saved])
         if self._forward_cls.clear_saved_tensors_on_access:
-            self._saved, self._freed = (), True
+            self._saved, self._spent = (), True
         return found
 
     @property
