@@ -232,6 +232,28 @@ def gradients_of_samples(torch):
     yield attempt(TestCat()._skip_helper, cat, "cpu", torch.float32)
 
 
+@case.over(listed=[False, True])
+def samples_and_conjugates(torch, listed):
+    core = _module(torch, "opinfo.core")
+
+    def samples(op, device, dtype, requires_grad, **kwargs):
+        x = torch.tensor([1 + 2j], requires_grad=requires_grad)
+        yield core.SampleInput(x, args=(2,))
+        yield core.SampleInput([x, x])
+
+    def as_list(*args, **kwargs):
+        return list(samples(*args, **kwargs))
+
+    made_by = as_list if listed else samples
+    op = core.OpInfo("mul", dtypes={torch.complex64}, sample_inputs_func=made_by)
+    place = "cpu", torch.complex64
+    for requires_grad in (False, True):
+        found = op.sample_inputs(*place, requires_grad, include_conjugated_inputs=True)
+        yield [(sample.input, sample.args) for sample in found]
+        found = op.conjugate_sample_inputs(*place, requires_grad)
+        yield [sample.input for sample in found]
+
+
 def _halved(torch, x):
     class Halved(torch.autograd.Function):
         @staticmethod

@@ -73,6 +73,14 @@ def _reduction(name: str, ref: Any, letters: str, **known: Any) -> ReductionOpIn
     )
 
 
+def _spreads(op: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    """Each with a `dim`: without one `unbiased` takes no `out=`."""
+    for sample in sample_inputs_reduction(op, *args, **kwargs):
+        if not op.variant_test_name:
+            sample.kwargs.setdefault("dim", None)
+        yield sample
+
+
 def _spread(name: str, ref: Any, variant: str = "") -> ReductionOpInfo:
     return _reduction(
         name,
@@ -81,6 +89,8 @@ def _spread(name: str, ref: Any, variant: str = "") -> ReductionOpInfo:
         variant_test_name=variant,
         complex_to_real=True,
         promotes_int_to_float=True,
+        supports_out=not variant,
+        sample_inputs_func=_spreads,
         skips=_ALL if variant else _ALL + _NAMED + _ROUNDED,
         **({} if variant else {"generate_args_kwargs": _unbiased}),
     )

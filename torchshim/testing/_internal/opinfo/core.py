@@ -122,6 +122,10 @@ class SampleInput:
         )
 
 
+def _conjugated(tensor: Any) -> Any:
+    return tensor.conj().requires_grad_(tensor.requires_grad)
+
+
 def _shown(value: Any) -> Any:
     """A value as a summary has it: tensors by size and kind."""
     if isinstance(value, torch.Tensor):
@@ -275,6 +279,32 @@ class OpInfo:
         self, device: Any, dtype: Any, requires_grad: bool = False, **kwargs: Any
     ) -> Iterable[SampleInput]:
         """Arguments that it takes."""
+        conjugated = kwargs.pop("include_conjugated_inputs", False)
+        samples = self._samples(device, dtype, requires_grad, **kwargs)
+        if not conjugated:
+            return samples
+        more = self.conjugate_sample_inputs(device, dtype, requires_grad, **kwargs)
+        return (*samples, *more)
+
+    def conjugate_sample_inputs(
+        self, device: Any, dtype: Any, requires_grad: bool = False, **kwargs: Any
+    ) -> Iterable[SampleInput]:
+        """Arguments whose first tensor is conjugated.
+
+        As in PyTorch, a generator's are left as they are.
+        """
+        samples = self._samples(device, dtype, requires_grad, **kwargs)
+        found = list(samples)
+        for sample, _ in zip(found, samples, strict=False):
+            if isinstance(sample.input, torch.Tensor):
+                sample.input = _conjugated(sample.input)
+            else:
+                sample.input[0] = _conjugated(sample.input[0])
+        return iter(found)
+
+    def _samples(
+        self, device: Any, dtype: Any, requires_grad: bool, **kwargs: Any
+    ) -> Iterable[SampleInput]:
         make = self.sample_inputs_func
         if make is None:
             raise NotImplementedError(f"{self.full_name} has no samples")
