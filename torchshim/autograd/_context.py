@@ -140,8 +140,8 @@ class Parameters:
 
 
 _ONCE = (
-    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is "
-    "set on the autograd.Function. Either access saved_tensors only once, or set "
+    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
+    "is set on the autograd.Function. Either access saved_tensors only once, or set "
     "clear_saved_tensors_on_access=False."
 )
 
