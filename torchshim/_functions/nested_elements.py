@@ -10,12 +10,15 @@ from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.nested_construct import jagged_from_list
 from torchshim._functions.nested_nodes import named
 from torchshim._functions.nested_tensor import (
+    check_total,
     fits,
     from_padded,
     handles,
     is_jagged,
     padded_length,
+    ragged_size,
     refuse,
+    strict,
 )
 from torchshim._tensor import Tensor
 
@@ -148,6 +151,12 @@ def spread(func: Any, nested: Any, dense: Any, a: Any, b: Any) -> Any:
     if dense.ndim != ndim or dense.shape[0] != nested._size[0]:
         raise _mismatch(func, a.shape, b.shape)
     at = nested._ragged_idx
+    own = ragged_size(nested._offsets)
+    size = *dense.shape[:at], own, *dense.shape[at + 1 :]
+    if not fits(nested, size):
+        check_total(nested)
+        mine, other = (x._size if x is nested else size for x in (a, b))
+        raise _mismatch(func, mine, other)
     if dense.shape[at] != 1:
         length = padded_length(nested)
         dense = dense.expand(*dense.shape[:at], length, *dense.shape[at + 1 :])
@@ -363,6 +372,8 @@ def _like(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     if kwargs.pop("layout", None) is strided:
         refuse(f"{func.__name__} with layout=torch.strided")
     requires_grad = kwargs.get("requires_grad", False)
+    if func.__name__ == "dropout" and kwargs.get("training", args[1:2] != (False,)):
+        strict(input, "native_dropout_default(self: jt, float: any, train: any?)")
     values = func(input._v, *args, **kwargs)
     if func.__name__ == "dropout" and values is not input._v:
         values = named(values, "NativeDropout")

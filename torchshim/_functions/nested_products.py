@@ -21,19 +21,10 @@ from torchshim._functions.nested_tensor import (
     lengths_of,
     padded_length,
     refuse,
+    strict,
     to_padded,
     view_of,
 )
-
-
-def _strict(tensor: Any, form: str, name: str) -> None:
-    """Raises for tensors with holes or with the ragged dimension elsewhere."""
-    if tensor._lengths is not None or tensor._ragged_idx != 1:
-        raise ValueError(
-            f"NestedTensor {form}: expected {name} to be a contiguous jagged layout "
-            "NestedTensor"
-        )
-
 
 # Products -----------------------------------------------------------------------------
 
@@ -120,7 +111,7 @@ def bmm(func: Any, input: Any, mat2: Any, **options: Any) -> Any:
 def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """As `nn.functional.linear`."""
     form = "linear_default(input: jt, weight: t, bias: t?)"
-    _strict(input, form, "input")
+    strict(input, form, "input")
     return input._like(named(func(input._v, weight, bias), "Linear"))
 
 
@@ -131,7 +122,7 @@ def embedding(func: Any, input: Any, weight: Any, *args: Any, **kwargs: Any) -> 
         "embedding_default(weight: t, indices: jt, padding_idx: any?, "
         "scale_grad_by_freq: any?, sparse: any?)"
     )
-    _strict(input, form, "indices")
+    strict(input, form, "indices")
     return input._like(func(input._v, weight, *args, **kwargs))
 
 
@@ -179,7 +170,7 @@ def layer_norm(
         )
     if input._ragged_idx != 1 or len(normalized_shape) != ndim - 1:
         refuse("layer_norm over the ragged dimension and some others")
-    length = max(int(lengths_of(input).max(initial=0)), 1)
+    length = max(input._get_max_seqlen(), 1)
     padded = to_padded(input, 0.0, length).flatten(2)
     there, counts = _present(input, length, padded.shape[2])
     mean = padded.sum((1, 2), keepdim=True) / counts

@@ -226,7 +226,7 @@ def _softmax(
             "softmax(): not supported where lengths is not None if reducing across the "
             "ragged dimension for NestedTensor"
         )
-    padded = to_padded(input, float("-inf"), _longest(input))
+    padded = to_padded(input, float("-inf"), max(input._get_max_seqlen(), 1))
     made = from_padded(func(padded, dim=1, **options), input)
     return made._like(named(made._v, "Softmax"))
 

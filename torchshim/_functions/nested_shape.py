@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core.layout import contiguous_format
 from torchshim._core.ragged import SymInt
 from torchshim._derived import fns, public
 from torchshim._errors import warn_once
@@ -23,6 +24,7 @@ from torchshim._functions.nested_tensor import (
     njt,
     padded_length,
     refuse,
+    strict,
     to_padded,
     wrapped,
 )
@@ -107,6 +109,7 @@ def getitem(func: Any, self: Any, index: Any) -> Any:
             made, dim = made.unsqueeze(dim), dim + 1
         elif isinstance(each, slice):
             if is_jagged(made):
+                strict(made, _SLICE)
                 at = inner_dim(made, dim, "slice")
                 made = made._like(made._v[(slice(None),) * at + (each,)])
             else:
@@ -122,6 +125,7 @@ def getitem(func: Any, self: Any, index: Any) -> Any:
 
 
 _ALL = object()
+_SLICE = "slice_tensor(self: jt, dim: any?, start: any?, end: any?, step: any?)"
 
 
 # Views --------------------------------------------------------------------------------
@@ -181,6 +185,7 @@ def squeeze(func: Any, input: Any, dim: Any = None) -> Any:
     """As `torch.squeeze`, of one dimension."""
     if dim is None or not isinstance(dim, int):
         refuse("squeeze of several dimensions")
+    strict(input, "squeeze_dim(self: jt, dim: any)")
     at = inner_dim(input, dim, "squeeze")
     gone = input._v.shape[at] == 1 and at < input._ragged_idx - 1
     values = renamed(func(input._v, at), "Squeeze")
@@ -195,6 +200,8 @@ def _sizes(given: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
 def view(func: Any, input: Any, *size: Any, **named: Any) -> Any:
     """As `Tensor.view`: the batch and the ragged dimension stay."""
     sizes = _sizes(size, named)
+    if func.__name__ == "reshape" and not input.is_contiguous():
+        input = input.clone(memory_format=contiguous_format)
     if len(sizes) == 1 and not isinstance(sizes[0], (int, SymInt)):
         refuse("view as another dtype")
     at, mine = input._ragged_idx, input._size
@@ -288,6 +295,7 @@ def broadcast_tensors(func: Any, *tensors: Any) -> Any:
 @handles("narrow")
 def narrow(func: Any, input: Any, dim: int, start: int, length: int) -> Any:
     """As `torch.narrow`, behind the ragged dimension."""
+    strict(input, "narrow(self: jt, dim: any, start: any, length: any)")
     at = inner_dim(input, dim, "narrow")
     return input._like(func(input._v, at, start, length))
 
@@ -321,6 +329,14 @@ def _pieces(func: Any, input: Any, given: Any, dim: int, name: str) -> Any:
     return tuple(input._like(part) for part in parts)
 
 
+_SPLITS = {
+    "split": "split_tensor(self: jt, split_size: any, dim: any?)",
+    "split_with_sizes": (
+        "split_with_sizes_default(self: jt, split_sizes: any, dim: any?)"
+    ),
+}
+
+
 @handles("split", "split_with_sizes", "tensor_split", "unsafe_split")
 def split(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     """As `torch.split`, behind the ragged dimension."""
@@ -331,12 +347,14 @@ def split(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     if dim is None:
         dim = given[1] if len(given) > 1 else 0
     name = "split" if isinstance(given[0], int) else "split_with_sizes"
+    strict(input, _SPLITS[name])
     return _pieces(func, input, given[0], dim, name)
 
 
 @handles("chunk")
 def chunk(func: Any, input: Any, chunks: int, dim: int = 0) -> Any:
     """As `torch.chunk`, of the batch or behind the ragged dimension."""
+    strict(input, "chunk_default(self: jt, chunks: any, dim: any?)")
     if wrapped(len(input._size), dim) != 0:
         return _pieces(func, input, chunks, dim, "chunk")
     parts = input._offsets.diff().chunk(chunks)
@@ -386,6 +404,7 @@ def diff(func: Any, input: Any, n: int = 1, dim: int = -1, **options: Any) -> An
     """As `torch.diff`, behind the ragged dimension."""
     if any(value is not None for value in options.values()):
         refuse("diff with other tensors")
+    strict(input, "narrow(self: jt, dim: any, start: any, length: any)")
     return input._like(func(input._v, n, inner_dim(input, dim, "diff")))
 
 
@@ -417,10 +436,6 @@ def padded(
     """As `torch.nested.to_padded_tensor`."""
     if out is not None:
         refuse("to_padded_tensor with out=")
-    if input._lengths is not None:
-        raise RuntimeError(
-            "to_padded_tensor(): not supported for nested tensors with holes"
-        )
     length = padded_length(input)
     if output_size is not None:
         length = output_size[input._ragged_idx]

@@ -18,7 +18,6 @@ import numpy as np
 
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.layout import contiguous_format, preserve_format
-from torchshim._core.meta import Size
 from torchshim._core.ragged import SymInt, reserve_first
 from torchshim._core.record import untracked
 from torchshim._derived import fns
@@ -438,6 +437,10 @@ def jagged_places(offsets: Any, length: int, total: int) -> Any:
 
 def to_padded(tensor: Any, padding: Any, length: int) -> Any:
     """A tensor with one row of `length` for each of the batch, padded at its end."""
+    if tensor._lengths is not None:
+        raise RuntimeError(
+            "to_padded_tensor(): not supported for nested tensors with holes"
+        )
     at = tensor._ragged_idx
     values = tensor._v if at == 1 else tensor._v.transpose(at - 1, 0)
     padded = fns.nested_to_padded(values, padded_places(tensor, length), padding)
@@ -449,9 +452,23 @@ def from_padded(padded: Any, like: Any) -> Any:
     at, total = like._ragged_idx, like._v.shape[like._ragged_idx - 1]
     if at > 1:
         padded = padded.transpose(at, 1)
+    check_total(like)
     places = jagged_places(like._offsets, padded.shape[1], total)
     values = fns.nested_from_padded(padded, places)
     return like._like(values if at == 1 else values.transpose(at - 1, 0))
+
+
+def check_total(tensor: Any) -> None:
+    """Raises where there are values beyond the last offset."""
+
+    def make(offsets: np.ndarray) -> int:
+        return int(offsets[-1])
+
+    total = tensor._v.shape[tensor._ragged_idx - 1]
+    if planned("total", make, tensor._offsets) != total:
+        raise RuntimeError(
+            "_padded_dense_to_jagged_forward(): final offset should match total_L value"
+        )
 
 
 def padded_length(tensor: Any) -> int:
@@ -499,6 +516,13 @@ def inner_dim(
     return inner(found, tensor._ragged_idx)
 
 
-def shape_of(tensor: Any) -> Size:
-    """The size of a tensor, ragged or not."""
-    return tensor._tmeta.shape
+def strict(tensor: Any, form: str, name: str = "self") -> None:
+    """Raises for tensors with holes or with the ragged dimension elsewhere.
+
+    `form` is what PyTorch calls the function, with the kinds of its arguments.
+    """
+    if tensor._lengths is not None or tensor._ragged_idx != 1:
+        raise ValueError(
+            f"NestedTensor {form}: expected {name} to be a contiguous jagged layout "
+            "NestedTensor"
+        )
