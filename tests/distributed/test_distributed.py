@@ -169,6 +169,21 @@ def distributed_data_parallel(torch):
 
 
 @case
+def names_of_their_first_place(torch):
+    c10d = torch.distributed.distributed_c10d
+    dist = torch.distributed
+    yield [getattr(c10d, n) is getattr(dist, n) for n in ("all_reduce", "GroupMember")]
+    yield attempt(c10d._get_default_group), c10d._rank_not_in_group(None)
+    data, size = c10d._object_to_tensor({"a": [1]}, torch.device("cpu"), None)
+    yield data.dtype, size.item() == len(data)
+    yield c10d._tensor_to_object(data, size, None)
+    with alone(torch):
+        yield c10d._get_default_group() is dist.group.WORLD
+        c10d._get_default_store().set("a", "b")
+        yield c10d._get_default_store().get("a")
+
+
+@case
 def batches_of_a_group(torch):
     layer = torch.nn.SyncBatchNorm(2)
     with alone(torch):

@@ -221,7 +221,7 @@ __all__ = [
 ]
 
 # Submodules that are imported when they are first used.
-_LAZY = ("algorithms", "rpc", "utils")
+_LAZY = ("algorithms", "distributed_c10d", "rpc", "utils")
 
 
 def __getattr__(name: str) -> Any:
