@@ -64,9 +64,8 @@ class Arrangement:
         self.strides = dense if strides is None else np.asarray(strides, np.int64)
         self.begins = starts if begins is None else np.asarray(begins, np.int64)
         self.counts = counts
-        large = self.sizes > 1
         self.contiguous = bool(
-            ((self.strides == dense) | ~large).all() and (self.begins == starts).all()
+            (self.strides == dense).all() and (self.begins == starts).all()
         )
         #: Index tensors that follow from this alone, by their name and device.
         self.plans: dict[Any, Any] = {}

@@ -96,11 +96,11 @@ def pair(func: Any, input: Any, other: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{name} does not support broadcasting when given a NestedTensor"
         )
-    a, b = input._arrangement, other._arrangement
-    if not ((a.strides == b.strides).all() and (a.begins == b.begins).all()):
-        if name.endswith("_"):
-            refuse(f"{name} of tensors with other strides")
+    if not name.endswith("_"):
         input, other = contiguous(input), contiguous(other)
+    a, b = input._arrangement, other._arrangement
+    if (a.strides != b.strides).any() or (a.begins != b.begins).any():
+        refuse(f"{name} of tensors with other strides")
     return rewrapped(input, func(input._v, other._v, **kwargs))
 
 
