@@ -302,6 +302,11 @@ def rms_norm(
     eps: float | None = None,
 ) -> Array:
     """The last dimensions divided by their root mean square, then scaled."""
+    if input.ndim < len(normalized_shape):
+        raise ValueError(
+            f"Input tensor must have at least {len(normalized_shape)} dimensions, but "
+            f"got {input.ndim}"
+        )
     _check_normalized(input, normalized_shape, "", weight=weight)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         floating_only(input, "rms_norm")
@@ -349,13 +354,8 @@ def group_norm(
                 f"channels in input, but got {name} of shape {list(x.shape)} and input "
                 f"of shape {list(input.shape)}"
             )
+    _check_mixed(input, weight, bias)
     floating_only(input, "GroupNormKernelImpl")
-    for x in (weight, bias):
-        if x is not None and x.dtype != input.dtype:
-            if input.dtype not in HALF or x.dtype != jnp.float32:
-                raise RuntimeError(
-                    "mixed dtype (CPU): expect parameter to have scalar type of Float"
-                )
     rest = math.prod(input.shape[2:])
     grouped = widened(input).reshape(n, num_groups, channels // num_groups * rest)
     out = standardized(grouped, (2,), eps).reshape(input.shape)
