@@ -77,3 +77,8 @@ def test_members_that_are_not_there(ending: str) -> None:
         "True",
     ], first
     assert second == "going\n"
+
+
+def test_groups_at_one_place() -> None:
+    expected = "0 2.0\n1 2.0\n2 2.0\n"
+    assert run(torchshim, 2, "again") == [expected] * 2

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from torchshim import cuda
 from torchshim.distributed._channel import Channel
+from torchshim.distributed._dist_errors import DistNetworkError
 from torchshim.distributed._stores import PrefixStore, Store
+from torchshim.distributed._tcp_store import CLOSED
 from torchshim.distributed._transport import Mesh
 from torchshim.distributed.constants import default_pg_timeout
 from torchshim.distributed.rendezvous import host_of, meet
@@ -237,22 +240,41 @@ def init_process_group(
             "Expected timeout argument to be of type datetime.timedelta, got "
             f"timeout={timeout}"
         )
-    if store is None:
-        met = meet(init_method or "env://", rank, world_size, limit)
-        store, rank, world_size = next(iter(met))
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} is not in a group of {world_size} processes")
     name = _next_name(group_name)
-    prefixed = PrefixStore("default_pg", store)
-    prefixed.set_timeout(limit)
-    mesh = Mesh(PrefixStore(name, prefixed), rank, world_size, host_of(store), limit)
+    end = time.monotonic() + limit.total_seconds()
+    while True:
+        met = store, rank, world_size
+        try:
+            if store is None:
+                url = init_method or "env://"
+                met = next(iter(meet(url, rank, world_size, limit)))
+            mesh, prefixed = _connected(name, *met, limit)
+            break
+        except DistNetworkError as error:
+            # It was the store of a group before, which the first process has left.
+            late = time.monotonic() > end
+            if str(error) != CLOSED or store is not None or late:
+                raise
     _world.mesh, _world.store, _world.timeout = mesh, prefixed, limit
+    world_size = mesh.size
     channel = Channel(mesh, range(world_size), name, limit.total_seconds())
     # A store may end with the process that serves it: all have to be through with it.
     channel.barrier(channel.ticket())
     made = ProcessGroup(told, channel, name, "default_pg", prefixed, device_id)
     _world.groups.append(made)
     GroupMember.WORLD = made
+
+
+def _connected(
+    name: str, store: Any, rank: int, world_size: int, limit: timedelta
+) -> tuple[Mesh, Store]:
+    """The connections of a default group, and its part of the store."""
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not in a group of {world_size} processes")
+    prefixed = PrefixStore("default_pg", store)
+    prefixed.set_timeout(limit)
+    part = PrefixStore(name, prefixed)
+    return Mesh(part, rank, world_size, host_of(store), limit), prefixed
 
 
 def _next_name(name: str = "") -> str:

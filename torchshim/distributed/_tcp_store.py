@@ -22,12 +22,12 @@ from torchshim.distributed._sockets import connect, listen, received
 from torchshim.distributed._stores import Store, wait_failed
 from torchshim.distributed._words import OPERATIONS, Words
 
-__all__ = ["TCPStore"]
+__all__ = ["CLOSED", "TCPStore"]
 
 _HEAD = struct.Struct("!BQI")
 _SIZE = struct.Struct("!Q")
 _ERRORS: tuple[type[Exception], ...] = (DistStoreError, QueueEmptyError, ValueError)
-_CLOSED = (
+CLOSED = (
     "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server "
     "shutdown or crash?"
 )
@@ -121,7 +121,7 @@ class _Client:
                 self.connection.sendall(request)
                 kind, _, found = _unpacked(self.connection)
             except OSError:
-                raise DistNetworkError(_CLOSED) from None
+                raise DistNetworkError(CLOSED) from None
         if kind:
             raise _ERRORS[kind - 1](found[0].decode())
         return found
@@ -164,7 +164,7 @@ class TCPStore(Store):
         end = time.monotonic() + self._timeout.total_seconds()
         while joined < count:
             if time.monotonic() > end:
-                seconds = max(1, round(self._timeout.total_seconds()))
+                seconds = int(self._timeout.total_seconds()) + 1
                 raise DistStoreError(
                     f"Timed out after {seconds} seconds waiting for clients. "
                     f"{joined}/{count} clients joined."

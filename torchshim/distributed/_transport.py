@@ -32,6 +32,21 @@ Address = tuple[int, bool, int]
 Message = tuple[int, bytearray]
 
 
+# The secrets of the meshes that this process was in.
+_known: set[bytes] = set()
+
+
+def _fresh(store: Store, timeout: timedelta) -> bytes:
+    """The secret of a mesh to be: not that of one before, which may still be there."""
+    end = time.monotonic() + timeout.total_seconds()
+    while (found := store.get("secret")) in _known:
+        if time.monotonic() > end:
+            raise DistNetworkError("Timed out waiting for the first process")
+        time.sleep(0.01)
+    _known.add(found)
+    return found
+
+
 class Mesh:
     """The connections of a process with all others.
 
@@ -55,7 +70,8 @@ class Mesh:
     def _meet(self, store: Store, host: str, timeout: timedelta) -> None:
         if self.rank == 0:
             store.set("secret", secrets.token_hex(16))
-        secret = store.get("secret")
+        secret = _fresh(store, timeout)
+        store = PrefixStore(secret.decode(), store)
         with listen(host, 0) as listener:
             port = listener.getsockname()[1]
             store.set(f"{self.rank}", f"{host} {port}")
