@@ -94,6 +94,22 @@ def test_attention_with_dropout_keeps_the_structure() -> None:
     assert (made.values() != attend(q, k, v).values()).any()
 
 
+def test_gradient_of_what_was_written() -> None:
+    part = torch.ones(2, 3, requires_grad=True)
+    x = torch.nested.nested_tensor(PARTS, layout=torch.jagged, requires_grad=True)
+    y = x * 2
+    y[0] = part * 3
+    assert y.requires_grad
+    z = x.detach() * 1
+    z[..., 0].mul_(part.sum())
+    assert z.requires_grad and not z.is_leaf and z.grad_fn is not None
+    assert "grad_fn" in str(z)
+    y.values().square().sum().backward()
+    torch.testing.assert_close(part.grad, torch.full((2, 3), 18.0))
+    expected = torch.cat([torch.zeros(2, 3), PARTS[1] * 8])
+    torch.testing.assert_close(x.grad.values(), expected)
+
+
 def test_a_table_learns() -> None:
     index = torch.nested.nested_tensor([[1, 2], [3, 1, 5]], layout=torch.jagged)
     table = torch.nn.Embedding(6, 2)

@@ -22,6 +22,14 @@ x[None]
 x[torch.tensor([0, 1])]
 x[0, 0, 0, 0]
 for part in x: print(part)
+x[0] = 1.; x
+x[1] = torch.zeros(3, 3); x
+x[1, 0] = torch.ones(3) * 5; x
+x[0, 1, 2] = 7; x
+x[0] = torch.ones(2, 2)
+x[..., 0] = x[..., 1] * 2; x
+x[..., 0] += 1; x
+x[5] = 1.
 x.select(0, 1), x.select(2, 1), x.select(-1, 0), x.transpose(1, 2).select(1, 0)
 x.select(1, 0)
 h.select(0, 1)

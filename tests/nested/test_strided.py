@@ -113,6 +113,9 @@ x.copy_(x * 2), x
 x.copy_(u)
 x.sub_(1)
 x[0].fill_(7.), x
+x[0] = 1.; x
+x[1, 2] = torch.ones(3); x
+x[0] = torch.ones(2, 2)
 F.relu(x, inplace=True), x
 x.clone(), x.detach(), x.contiguous(), x.data
 x.to(torch.float64), x.half(), x.long(), x.bool(), x.float() is x, x.to('cpu') is x

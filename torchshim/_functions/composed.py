@@ -169,7 +169,7 @@ def refreshed(tensor: Any) -> Any:
 def knows_facts(kind: type) -> None:
     """Gives a class of composed tensors what it does not define of `FACTS`."""
     for name in FACTS:
-        own = name in vars(kind) or name in vars(Composed)
+        own = any(name in vars(c) for c in kind.__mro__ if issubclass(c, Composed))
         if hasattr(Tensor, name) and not own:
             setattr(kind, name, vars(Tensor).get(name, getattr(Tensor, name)))
 

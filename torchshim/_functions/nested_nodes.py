@@ -1,4 +1,4 @@
-"""The names that PyTorch's nodes have of nested tensors."""
+"""What nested tensors of both layouts share: their role in autograd, nodes' names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,32 @@ from typing import Any
 
 from torchshim._core.record import local
 from torchshim._derived import fns
+from torchshim._functions.composed import Composed
+
+
+class Nested(Composed):
+    """A nested tensor: part of autograd's graph where its values are.
+
+    (These may have been written to through another view.)
+    """
+
+    __slots__ = ()
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._v.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._v.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._v.grad_fn
 
 
 def named(values: Any, node: str) -> Any:

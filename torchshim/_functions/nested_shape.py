@@ -9,6 +9,7 @@ from torchshim._core.layout import contiguous_format
 from torchshim._core.ragged import SymInt
 from torchshim._derived import fns, public
 from torchshim._errors import warn_once
+from torchshim._functions.composed import refreshed
 from torchshim._functions.creation import empty
 from torchshim._functions.joining import cat as _cat
 from torchshim._functions.nested_construct import offsets_of
@@ -126,6 +127,27 @@ def getitem(func: Any, self: Any, index: Any) -> Any:
 
 _ALL = object()
 _SLICE = "slice_tensor(self: jt, dim: any?, start: any?, end: any?, step: any?)"
+
+
+@handles("__setitem__")
+def setitem(func: Any, self: Any, index: Any, value: Any) -> None:
+    """Writes to what an index of integers, slices and an ellipsis gives."""
+    first = index[0] if isinstance(index, tuple) and index else index
+    count = self._size[0]
+    if isinstance(first, int) and not -count <= first < count:
+        raise IndexError(
+            f"index {first} is out of bounds for dimension 0 with size {count}"
+        )
+    piece = self[index]
+    if not is_jagged(piece):
+        piece[...] = value
+    elif is_jagged(value):
+        piece.copy_(value)
+    elif not isinstance(value, Tensor):
+        piece.fill_(value)
+    else:
+        refuse("assignment of a dense tensor to a nested one")
+    refreshed(self)
 
 
 # Views --------------------------------------------------------------------------------

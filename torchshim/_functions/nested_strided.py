@@ -20,10 +20,10 @@ from torchshim._core.record import untracked
 from torchshim._derived import fns
 from torchshim._errors import triggered, warn_once
 from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
-from torchshim._functions.composed import FACTS, Composed, knows_facts, meta_with
+from torchshim._functions.composed import FACTS, knows_facts, meta_with
 from torchshim._functions.creation import placed
 from torchshim._functions.joining import cat
-from torchshim._functions.nested_nodes import named, viewed
+from torchshim._functions.nested_nodes import Nested, named, viewed
 from torchshim._printing import join_suffixes
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
@@ -104,7 +104,7 @@ def _contiguous(sizes: np.ndarray) -> np.ndarray:
     return strides
 
 
-class StridedNested(Composed):
+class StridedNested(Nested):
     """A batch of tensors of any sizes, with their elements in one buffer."""
 
     __slots__ = ()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._derived import public
+from torchshim._functions.composed import refreshed
 from torchshim._functions.creation import placed
 from torchshim._functions.joining import cat as _cat
 from torchshim._functions.nested_nodes import renamed, viewed
@@ -93,6 +94,21 @@ def getitem(func: Any, self: Any, index: Any) -> Any:
             made = made.select(made.dim() - 1, each)
         return made
     refuse("indexing by slices or tensors")
+
+
+@handles("__setitem__")
+def setitem(func: Any, self: Any, index: Any, value: Any) -> None:
+    """Writes to one tensor of the batch, or to a piece of it."""
+    if not isinstance(index, tuple) or len(index) < 2:
+        raise RuntimeError(
+            "Internal error: NestedTensorImpl doesn't support sizes. Please file an "
+            "issue."
+        )
+    piece = self[index]
+    if is_strided(piece) or is_strided(value):
+        refuse("assignment to several tensors of the batch")
+    piece[...] = value
+    refreshed(self)
 
 
 @handles("narrow")

@@ -24,13 +24,12 @@ from torchshim._derived import fns
 from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
 from torchshim._functions.composed import (
     FACTS,
-    Composed,
     knows_facts,
     meta_with,
     planned,
 )
 from torchshim._functions.creation import placed, zeros
-from torchshim._functions.nested_nodes import viewed
+from torchshim._functions.nested_nodes import Nested, viewed
 from torchshim._tensor import Tensor
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
@@ -45,7 +44,7 @@ def refuse(name: str) -> NoReturn:
     )
 
 
-class NestedTensor(Composed):
+class NestedTensor(Nested):
     """A batch of tensors that differ in the length of one dimension.
 
     `values` has them one after the other along the dimension before `_ragged_idx`;
