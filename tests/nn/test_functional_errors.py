@@ -549,18 +549,6 @@ def layers(torch):
     return failures(LAYERS, torch)
 
 
-@case
-def the_old_name_of_the_mean(torch):
-    F, nn = torch.nn.functional, torch.nn
-    x, target = torch.arange(6.0).view(2, 3), torch.tensor([0, 2])
-    yield nn.CrossEntropyLoss(reduction="elementwise_mean")(x, target)
-    yield F.mse_loss(x, x + 1, reduction="elementwise_mean")
-    yield F.nll_loss(x, target, reduction="elementwise_mean")
-    yield F.binary_cross_entropy(x / 6, x / 6, reduction="elementwise_mean")
-    yield F.smooth_l1_loss(x, x + 2, reduction="elementwise_mean")
-    yield attempt(F.l1_loss, x, x, reduction="average")
-
-
 @case(warnings=False)
 def kinds_of_arguments(torch):
     F, x = torch.nn.functional, torch.ones(2, 3)

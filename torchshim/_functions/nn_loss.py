@@ -47,6 +47,10 @@ def chosen_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     if reduction == "elementwise_mean":
         warn(OLD_MEAN)
         return "mean"
+    return valid_reduction(reduction)
+
+
+def valid_reduction(reduction: str) -> str:
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -79,6 +83,11 @@ def _weighted(
 ) -> Tensor:
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
+    if reduction not in REDUCTIONS:
+        raise ValueError(
+            f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', "
+            "'sum'."
+        )
     each = loss("none") * weight
     if reduction == "mean":
         return each.sum() / weight.sum()
@@ -106,9 +115,10 @@ def mse_loss(
     """
     if target.size() != input.size():
         _warn_sizes(input, target)
-    reduction = chosen_reduction(size_average, reduce, reduction)
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
     if weight is None:
-        return fns.mse_loss(input, target, reduction)
+        return fns.mse_loss(input, target, chosen_reduction(None, None, reduction))
     return _weighted(
         lambda how: fns.mse_loss(input, target, how), input, weight, reduction
     )
@@ -133,8 +143,10 @@ def l1_loss(
     """
     if target.size() != input.size():
         _warn_sizes(input, target)
-    reduction = chosen_reduction(size_average, reduce, reduction)
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
     if weight is None:
+        reduction = chosen_reduction(None, None, reduction)
         return reduced((input - target).abs(), reduction)
     return _weighted(lambda how: (input - target).abs(), input, weight, reduction)
 
@@ -188,8 +200,8 @@ def huber_loss(
     """
     if target.size() != input.size():
         _warn_sizes(input, target)
-    reduction = chosen_reduction(None, None, reduction)
     if weight is None:
+        reduction = chosen_reduction(None, None, reduction)
         return fns.huber_loss(input, target, reduction, delta)
     if reduction == "mean":  # of the products, whatever the weights add up to
         return huber_loss(input, target, "none", delta, weight).mean()
@@ -280,7 +292,9 @@ def poisson_nll_loss(
     >>> torch.nn.functional.poisson_nll_loss(rate, seen, log_input=False)
     tensor(-0.0794)
     """
-    reduction = chosen_reduction(size_average, reduce, reduction)
+    if size_average is not None or reduce is not None:
+        reduction = _legacy(size_average, reduce)
+    reduction = valid_reduction(reduction)
     usual = isinstance(target, Tensor) and isinstance(eps, float | int)
     if not usual or log_input.__class__ is not bool or full.__class__ is not bool:
         given = input, target, log_input, full, eps, 1
@@ -496,8 +510,8 @@ def kl_div(
             "the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release.",
         )
-    elif reduction != "batchmean" and reduction not in REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    elif reduction != "batchmean":
+        reduction = chosen_reduction(None, None, reduction)
     if not isinstance(log_target, bool):
         raise TypeError(
             "kl_div(): argument 'log_target' must be bool, not "

@@ -8,7 +8,7 @@ from torchshim._autocast import autocast_whole
 from torchshim._core.dtypes import INTEGER
 from torchshim._derived import fns
 from torchshim._functions.creation import full_like, zeros_like
-from torchshim._functions.nn_loss import chosen_reduction, reduced
+from torchshim._functions.nn_loss import chosen_reduction, reduced, valid_reduction
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -298,7 +298,7 @@ def triplet_margin_with_distance_loss(
     ... )
     tensor(0.5000)
     """
-    reduction = chosen_reduction(None, None, reduction)
+    reduction = valid_reduction(reduction)
     distance = fns.pairwise_distance if distance_function is None else distance_function
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
