@@ -38,6 +38,5 @@ def other_names(torch, reduction):
     for name in ("mse_loss", "l1_loss", "huber_loss"):
         loss = getattr(F, name)
         for weight in (x, x[0]):
-            yield attempt(
-                lambda f=loss, w=weight: f(x, y, reduction=reduction, weight=w)
-            )
+            named = {"reduction": reduction, "weight": weight}
+            yield attempt(lambda f=loss, n=named: f(x, y, **n))
