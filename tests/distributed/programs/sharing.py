@@ -26,6 +26,10 @@ with model.join(divide_by_initial_world_size=False):
         model.zero_grad()
         model(torch.tensor([float(i + rank)])).sum().backward()
         print(i, model.module.weight.grad)
+with model.join():
+    model.zero_grad()
+    model(torch.tensor([1.0 + rank])).sum().backward()
+    print(model.module.weight.grad)
 try:
     with model.join(throw_on_early_termination=True):
         for i in range(2 + rank):

@@ -109,6 +109,7 @@ class Replica:
 
     def before_forward(self) -> None:
         """What members do together when one of them begins a forward."""
+        self.ddp._reducer.divisor = None
         if self.joining():
             work = Join.notify_join_context(self.ddp)
             if work is not None and not self.ddp._divide_by_initial_world_size:
