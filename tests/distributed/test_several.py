@@ -67,7 +67,6 @@ def test_members_that_are_not_there(ending: str) -> None:
     """A clear error, and no process that waits for ever."""
     first, second = run(torchshim, 2, "failing", ending)
     late = "Timed out waiting 300ms for recv operation to complete"
-    late = "Timed out waiting 300ms for recv operation to complete"
     assert first.splitlines() == [
         f"all_reduce RuntimeError {late}",
         "all_reduce RuntimeError all_reduce: rank 1 is in broadcast meanwhile",

@@ -4,7 +4,7 @@ import warnings
 
 import torch
 import torch.distributed as dist
-from told import told
+from told import leave, told
 
 warnings.simplefilter("ignore")
 dist.init_process_group("cpu:gloo")
@@ -101,3 +101,4 @@ dist.all_reduce(torch.ones(0))
 told(dist.monitored_barrier)
 told(dist.monitored_barrier, dist.new_group(backend="gloo"))
 dist.destroy_process_group()
+leave()

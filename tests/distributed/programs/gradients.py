@@ -5,6 +5,7 @@ import warnings
 
 import torch
 import torch.distributed as dist
+from told import leave
 
 warnings.simplefilter("ignore")
 dist.init_process_group("gloo")
@@ -48,3 +49,4 @@ shown("columns", functions.reduce_scatter_single(rows, "sum", 1, world), rows)
 print(functions.all_reduce(x.detach(), "max", world) + 0)
 print(functions.broadcast(x.detach(), 1, world) + 0)
 dist.destroy_process_group()
+leave()

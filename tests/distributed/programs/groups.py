@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from told import told
+from told import leave, told
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -83,3 +83,4 @@ if rank != 1:
     told(dist.all_reduce, x, group=outer)
 print(dist.get_pg_count())
 dist.destroy_process_group()
+leave()

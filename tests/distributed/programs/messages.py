@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from told import told
+from told import leave, told
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -62,3 +62,4 @@ print(objects)
 dist.barrier()
 dist.destroy_process_group()
 print(dist.is_initialized())
+leave()

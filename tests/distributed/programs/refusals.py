@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from told import told
+from told import leave, told
 
 dist.init_process_group("gloo")
 rank, count = dist.get_rank(), dist.get_world_size()
@@ -61,3 +61,4 @@ dist.destroy_process_group()
 told(dist.all_reduce, x)
 told(dist.get_rank)
 told(dist.destroy_process_group)
+leave()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from told import told
+from told import leave, told
 
 rank, folder = int(os.environ["RANK"]), sys.argv[1]
 short = timedelta(milliseconds=30)
@@ -67,3 +67,4 @@ dist.destroy_process_group()
 told(dist.TCPStore, "127.0.0.1", 1, 2, False, timeout=timedelta(milliseconds=100))
 if rank == 0:
     told(dist.TCPStore, "127.0.0.1", 0, 2, True, timeout=timedelta(milliseconds=100))
+leave()

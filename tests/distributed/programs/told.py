@@ -18,6 +18,7 @@ def told(call, *args, **kwargs):
 
 
 def leave():
-    """Ends the process at once: PyTorch's threads may fail when it ends in order."""
+    """Ends the process, under PyTorch at once: its threads may fail in order."""
     sys.stdout.flush()
-    os._exit(0)
+    if "torchshim" not in sys.modules:
+        os._exit(0)
