@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import signal
 from collections.abc import Iterator
@@ -107,6 +108,28 @@ def pytest_collection_modifyitems(
     others = [item for item in items if not item.get_closest_marker("live")]
     config.hook.pytest_deselected(items=others)
     items[:] = live
+
+
+# The file whose tests run, and how many files ran before.
+_running: dict[str, Any] = {"file": None, "before": 0}
+# So many files leave garbage behind before it is looked for.
+_FILES = 25
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Collections of garbage look at what the tests of this file have made, not at all.
+
+    There are millions of objects after a while, of traces and programs. That is a
+    second for each `gc.collect()`, and for many that Python starts itself.
+    """
+    if item.path == _running["file"]:
+        return
+    _running["file"] = item.path
+    _running["before"] += 1
+    if _running["before"] % _FILES == 0:
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -81,3 +81,12 @@ def test_members_that_are_not_there(ending: str) -> None:
 def test_groups_at_one_place() -> None:
     expected = "0 2.0\n1 2.0\n2 2.0\n"
     assert run(torchshim, 2, "again") == [expected] * 2
+
+
+def test_parts_that_do_not_add_up() -> None:
+    """PyTorch's words. (PyTorch itself may tell it at the next operation.)"""
+    name = "all_to_all_single RuntimeError"
+    told = f"""{name} Split sizes doesn't match total dim 0 size
+{name} Number of tensor splits not equal to group size
+"""
+    assert run(torchshim, 2, "splits") == [told] * 2

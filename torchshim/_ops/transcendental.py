@@ -486,7 +486,7 @@ def _tanh_jvp(primals: Any, tangents: Any) -> Any:
     # Of the rounded result, as PyTorch's: zero where that is 1.
     (x,), (dx,) = primals, tangents
     y = _tanh(x)
-    return y, dx * (1 - y) * (1 + y)
+    return y, dx * (1 - y * y)
 
 
 @_unary("Tanh", "result")
