@@ -34,8 +34,8 @@ def explain(since: Explanation | int = 0) -> Explanation:
 
     >>> import torchshim as torch
     >>> before = torch.explain()
-    >>> torch.ones(3).sum().item()
-    3.0
+    >>> torch.ones(40, 3).sum().item()
+    120.0
     >>> len(torch.explain(before).programs)
     1
     """

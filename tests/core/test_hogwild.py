@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import torchshim as torch
+from torchshim._core import follow
 from torchshim._core.record import local
 from torchshim.nn import Linear
 
@@ -108,3 +109,26 @@ def test_a_tensor_that_another_thread_takes_while_it_enters():
     assert made == [[]]
     assert y.tolist() in ([7.0] * 3, [14.0] * 3)
     assert x.tolist() == [2.0] * 3
+
+
+def test_a_gradient_that_another_thread_drops_while_it_is_added_to(monkeypatch):
+    """As in PyTorch: what it was added to has the sum, `.grad` stays None."""
+    w = torch.ones(3, requires_grad=True)
+    dropped = []
+
+    def status(rec, grad, found=follow.grad_status):
+        result = found(rec, grad)
+        if dropped:
+            w.grad = None
+        return result
+
+    monkeypatch.setattr(follow, "grad_status", status)
+    kept = None
+    for step in range(6):
+        w.grad = kept = torch.ones(3)
+        kept.tolist()
+        dropped[:] = [True] * (step == 5)
+        (w * 2).sum().backward()
+        assert kept.tolist() == [3.0] * 3
+        assert (w.grad is kept) is (step < 5)
+    assert w.grad is None

@@ -85,14 +85,15 @@ def _follow(
         return None
     if jump.idle and not _idle_leaves_unchanged(jump, owners):
         return None
-    leaves = _leaves(rec, jump, owners)
-    if leaves is None or (jump.checked and _was_overwritten(jump, owners)):
+    found = _leaves(rec, jump, owners)
+    if found is None or (jump.checked and _was_overwritten(jump, owners)):
         return None
+    leaves, grads = found
     if jump.sparse and not _sparse_leaves_unchanged(jump, owners):
         return None
     entering = None
     if jump.entered:
-        entering = _entering(jump, owners, leaves, held)
+        entering = _entering(jump, owners, grads, held)
         if entering is None:
             return None
     # From here on nothing can fail.
@@ -104,7 +105,7 @@ def _follow(
         _enter(rec, jump, entering, held)
     else:
         rec.state = jump.state
-    _deliver(rec, jump, leaves)
+    _deliver(rec, jump, leaves, grads)
     for number, slot, _, _, parts, made in jump.sparse:
         owners[number].entered[slot]._grad = made(
             [rec.tensor_on(*part) for part in parts]
@@ -115,11 +116,11 @@ def _follow(
             release(owners[number])
     if not jump.results:
         return []
-    found = [
+    results = [
         None if r is None else held[r[0]] if r[0] in held else rec.tensor_on(*r)
         for r in jump.results
     ]
-    return [found[k] for k in jump.same]
+    return [results[k] for k in jump.same]
 
 
 def _owners(jump: Jump, before: list[Recording]) -> list[Recording] | None:
@@ -155,12 +156,16 @@ def _idle_leaves_unchanged(jump: Jump, owners: Sequence[Recording]) -> bool:
     return True
 
 
-def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any] | None:
-    """The leaves that get gradients; None if one of them has changed.
+def _leaves(
+    rec: Recorder, jump: Jump, owners: Sequence[Recording]
+) -> tuple[list[Any], list[Any]] | None:
+    """The leaves that get gradients, and their `.grad`s; None if one has changed.
 
     They are many: functions are called only for those that have hooks, or a `.grad`.
+    Another thread may drop a `.grad` at any time: each is looked at once.
     """
-    leaves = []
+    leaves: list[Any] = []
+    grads: list[Any] = []
     for number, slot, hooks, meta, status, _, _ in jump.leaves:
         leaf = owners[number].entered[slot]
         if leaf._tmeta is not meta:
@@ -168,11 +173,13 @@ def _leaves(rec: Recorder, jump: Jump, owners: Sequence[Recording]) -> list[Any]
         if hooks or leaf._hooks is not None or leaf._node is not None:
             if hook_kinds(leaf) != hooks:
                 return None
-        if status is not None or leaf._grad is not None:
-            if grad_status(rec, leaf) != status:
+        grad = leaf._grad
+        if status is not None or grad is not None:
+            if grad_status(rec, grad) != status:
                 return None
         leaves.append(leaf)
-    return leaves
+        grads.append(grad)
+    return leaves, grads
 
 
 def _sparse_leaves_unchanged(jump: Jump, owners: Sequence[Recording]) -> bool:
@@ -205,14 +212,14 @@ def _was_overwritten(jump: Jump, owners: Sequence[Recording]) -> bool:
 def _entering(
     jump: Jump,
     owners: Sequence[Recording],
-    leaves: Sequence[Any],
+    grads: Sequence[Any],
     held: dict[Any, Any],
 ) -> list[tuple[Any, int]] | None:
     """The values that enter the recording, and their slots; None if they can't."""
     entering: list[tuple[Any, int]] = []
     for kind, number, at, slot in jump.entered:
         if kind == "grad":
-            tensor = leaves[number]._grad
+            tensor = grads[number]
         elif kind == "held":
             tensor = held[number]
             if (
@@ -258,11 +265,13 @@ def _enter(
             held[slot] = held[number]
 
 
-def _deliver(rec: Recorder, jump: Jump, leaves: Sequence[Any]) -> None:
+def _deliver(
+    rec: Recorder, jump: Jump, leaves: Sequence[Any], grads: Sequence[Any]
+) -> None:
     """Puts the gradients into the leaves."""
     live, cls = rec.live, tensor_class[0]
-    for leaf, (*_, status, slot, meta) in zip(leaves, jump.leaves, strict=True):
-        grad = leaf._grad
+    places = zip(leaves, grads, jump.leaves, strict=True)
+    for leaf, grad, (*_, status, slot, meta) in places:
         if status is None:
             grad = _new(cls)
             grad._tmeta = meta

@@ -181,9 +181,8 @@ class NotRepeatable(Exception):
     """Part of a walk depends on more than a jump edge compares."""
 
 
-def grad_status(rec: Recorder, leaf: Any) -> Any:
+def grad_status(rec: Recorder, grad: Any) -> Any:
     """What decides how a gradient is added to a leaf's `.grad`; None: it has none."""
-    grad = leaf._grad
     if grad is None:
         return None
     if grad._composed or grad._storage is not None or grad._hooks is not None:

@@ -306,7 +306,7 @@ class Leaves(Graph):
             return
         with accumulate_lock:
             if self.capture is not None:
-                status = jumps.grad_status(self.rec, leaf)
+                status = jumps.grad_status(self.rec, leaf._grad)
                 self.capture.delivered.append((leaf, place, status))
             shared = id(grad) in self.given or self.called
             if leaf._grad is None and not self.create:

@@ -114,8 +114,8 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
             grad = _laid_out(self, grad)
         self._grad = grad
     elif create:
-        self._grad = before + grad
-        _check_layout(self)
+        self._grad = total = before + grad
+        _check_layout(self, total)
     else:
         rec = local.rec
         if before._tmeta.inference:
@@ -128,16 +128,15 @@ def _accumulate(self: Tensor, grad: Tensor, create: bool, shared: bool) -> None:
             return
         rec.write(before, add[0](before, grad))
         if own.strides != self._tmeta.strides:
-            _check_layout(self)
+            _check_layout(self, before)
 
 
-def _check_layout(self: Tensor) -> None:
+def _check_layout(self: Tensor, grad: Tensor) -> None:
     """Warns, once, of a `.grad` that is laid out otherwise than its parameter.
 
     Where that has gaps, the gradient should be contiguous.
     """
-    assert self._grad is not None
-    own, meta = self._grad._tmeta, self._tmeta
+    own, meta = grad._tmeta, self._tmeta
     if own.shape != meta.shape:
         return
     expected = meta.strides
