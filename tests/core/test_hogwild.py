@@ -113,7 +113,8 @@ def test_a_tensor_that_another_thread_takes_while_it_enters():
 
 def test_a_gradient_that_another_thread_drops_while_it_is_added_to(monkeypatch):
     """As in PyTorch: what it was added to has the sum, `.grad` stays None."""
-    w = torch.ones(3, requires_grad=True)
+    # A shape of its own: other tests' walks are not tried first.
+    w = torch.ones(2, 37, requires_grad=True)
     dropped = []
 
     def status(rec, grad, found=follow.grad_status):
@@ -125,10 +126,10 @@ def test_a_gradient_that_another_thread_drops_while_it_is_added_to(monkeypatch):
     monkeypatch.setattr(follow, "grad_status", status)
     kept = None
     for step in range(6):
-        w.grad = kept = torch.ones(3)
+        w.grad = kept = torch.ones(2, 37)
         kept.tolist()
         dropped[:] = [True] * (step == 5)
         (w * 2).sum().backward()
-        assert kept.tolist() == [3.0] * 3
+        assert kept.tolist() == [[3.0] * 37] * 2
         assert (w.grad is kept) is (step < 5)
     assert w.grad is None
