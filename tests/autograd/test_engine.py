@@ -277,6 +277,19 @@ def taken_by_a_thread_that_ended(torch):
 
 
 @case
+def threads_after_each_other(torch):
+    """What one left is not what the next one holds on to."""
+    x = torch.tensor(3.0, requires_grad=True)
+    left = in_thread(lambda: x * 2)
+    w = torch.ones(2, requires_grad=True)
+    in_thread(lambda: (w * 2).sum() and None)
+    ref = weakref.ref(w)
+    del w
+    gc.collect()
+    yield ref() is None, left, torch.autograd.grad(left, x)
+
+
+@case
 def numpys_memory_written_by_a_tensor(torch):
     """The version that the error names is the memory's, not the result's."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -533,6 +533,10 @@ class Local(threading.local):
         rec.set_mode()
         self.rec = rec
         self._lease = _Lease(rec)
+        try:
+            rec.flush()  # what a thread that ended left, which others may ask for
+        except Exception:
+            pass  # they are told, if they do
 
 
 local = keep(Local())
