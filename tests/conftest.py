@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import signal
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests import oracle
+from tests.compiling import (
+    USUAL,
+    compile_fast,
+    compile_nothing,
+    compile_plain,
+    compiling_nothing,
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,49 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     choice = config.getoption("--compile")
-    _keep_usual()
     if choice == "numpy":
-        _compile_nothing()
+        compile_nothing()
     else:
-        _compile_plain()
+        compile_plain()
     if choice == "fast":
-        _compile_fast()
+        compile_fast()
     # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _compile_fast() -> None:
-    from torchshim._core import program
-
-    usual = program.options
-    program.options = lambda *of: usual(*of) | program.fast_options()
-
-
-# What decides of users' recordings whether NumPy computes them.
-_USUAL: dict[str, float] = {}
-
-
-def _keep_usual() -> None:
-    from torchshim._core import stepwise
-
-    for name in "_LEAST_EVENTS", "_LEAST_PLAIN", "_COMPILE", "_EXACT_EVENTS":
-        _USUAL[name] = getattr(stepwise, name)
-
-
-def _compile_plain() -> None:
-    """No exception for lines where recordings run seldom, as tests' do, nor for short
-    ones of which NumPy computes the very bits: tests are of programs."""
-    from torchshim._core import stepwise
-
-    stepwise._LEAST_PLAIN = stepwise._LEAST_COMPILE
-    stepwise._EXACT_EVENTS = 0
-
-
-def _compile_nothing() -> None:
-    from torchshim._core import stepwise
-
-    stepwise._LEAST_EVENTS, stepwise._COMPILE = 0, 1e9
 
 
 @pytest.fixture
@@ -85,7 +60,7 @@ def as_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy computes what it computes for users, whatever `--compile` says."""
     from torchshim._core import stepwise
 
-    for name, value in _USUAL.items():
+    for name, value in USUAL.items():
         monkeypatch.setattr(stepwise, name, value)
 
 
@@ -177,7 +152,14 @@ class CaseItem(pytest.Item):
     def runtest(self) -> None:
         module_name = self.getparent(pytest.Module).obj.__name__
         choice = self.config.getoption("--oracle") if self.live else "recorded"
-        oracle.check(self.case, module_name, oracle.subject(), choice)
+        with contextlib.nullcontext() if self._is_compiled() else compiling_nothing():
+            oracle.check(self.case, module_name, oracle.subject(), choice)
+
+    def _is_compiled(self) -> bool:
+        every = getattr(self.getparent(pytest.Module).obj, "COMPILED_EVERY", 1)
+        return (
+            self.case.options.compiled and zlib.crc32(self.name.encode()) % every == 0
+        )
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         if isinstance(excinfo.value, oracle.Mismatch):

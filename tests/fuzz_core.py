@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.compiling import WAYS, run_by
 from tests.fuzz_interrupts import interrupt, look
 from tests.fuzz_left_out import (
     asks_of_results,
@@ -425,39 +426,6 @@ def sane(expected: Outcome) -> bool:
     ) and not any(known in text for known in KNOWN for text in texts)
 
 
-def eager() -> None:
-    """Runs programs operation by operation: no XLA program for each recording.
-
-    Donated inputs are deleted, as a compiled program would.
-    """
-    import jax
-
-    from torchshim._core.program import Program
-
-    def call(self: Any, scalars: Any, inputs: Any, result: list[Any]) -> None:
-        if self.entry is not None:
-            self.known, self.entry = self.entry, None
-        with jax.enable_x64(True):
-            order = sorted(p for part in self.inputs for p in part)
-            arrays = {p: jax.device_put(inputs[p]) for p in order}
-            outs, report = self.lowered.fn(
-                np.asarray(scalars), [arrays[p] for p in self.lowered.inputs]
-            )
-            held = {id(a) for a in (*arrays.values(), *inputs)}
-            outs = [
-                jax.numpy.array(o, copy=True)
-                if id(o) in held or not isinstance(o, jax.Array)
-                else o
-                for o in outs
-            ]
-            for p in self.inputs[0]:
-                if isinstance(inputs[p], jax.Array):
-                    inputs[p].delete()
-        result.append((outs, report))
-
-    Program.__call__ = call  # type: ignore[method-assign]
-
-
 # Recorded programs ------------------------------------------------------------------
 
 RECORDED = Path(__file__).parent / "expected" / "fuzz.json.gz"
@@ -574,7 +542,7 @@ def fuzz(
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What `report` looks at, beside the seeds."""
     parser.add_argument("--thorough", action="store_true")
-    parser.add_argument("--compile", action="store_true", help="use XLA programs")
+    parser.add_argument("--by", choices=WAYS, default="numpy", help="what runs them")
     parser.add_argument("--keep-going", type=int, default=5, help="differences")
     parser.add_argument("--reduce", type=float, default=15.0, help="seconds")
 
@@ -582,8 +550,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def report(seed: int, count: int, options: argparse.Namespace) -> int:
     """Compares programs and prints what differs; 1 if something does."""
     warnings.simplefilter("ignore")
-    if not options.compile:
-        eager()
+    run_by(options.by)
     bad = done = 0
     began = time.time()
     seeds = range(seed, seed + count)

@@ -32,7 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz_core import eager, error_of, unstick
+from tests.compiling import WAYS, run_by
+from tests.fuzz_core import error_of, unstick
 from tests.fuzz_reduce import reduce
 from tests.fuzz_training_programs import ITERATIONS, Lines, program
 
@@ -409,13 +410,6 @@ def recorded() -> list[tuple[int, Sequence[Lines], list[Any]]]:
     ]
 
 
-def by_numpy() -> None:
-    """NumPy computes what it can, which is the fastest where everything is new."""
-    from torchshim._core import stepwise
-
-    stepwise._LEAST_EVENTS, stepwise._COMPILE = 0, 1e9
-
-
 def main() -> int:
     import torch
 
@@ -426,17 +420,14 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reduce", type=float, default=30.0, help="seconds")
-    parser.add_argument("--by", choices=("numpy", "operators", "xla"), default="numpy")
+    parser.add_argument("--by", choices=WAYS, default="numpy")
     parser.add_argument("--record", action="store_true", help="what PyTorch gives")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.programs)
     if options.record:
         print(f"{record(torch, seeds)} scripts")
         return 0
-    if options.by == "operators":
-        eager()
-    elif options.by == "numpy":
-        by_numpy()
+    run_by(options.by)
     bad, began = 0, time.time()
     for seed, text, script in fuzz(torch, torchshim, seeds, options.reduce):
         bad += 1

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz_core import difference, eager, error_of, unstick
+from tests.compiling import WAYS, run_by
+from tests.fuzz_core import difference, error_of, unstick
 from tests.fuzz_reduce import reduce
 
 Lines = list[str]
@@ -344,7 +345,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compile", action="store_true", help="use XLA programs")
+    parser.add_argument("--by", choices=WAYS, default="numpy", help="what runs them")
     parser.add_argument("--record", action="store_true", help="for the tests")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -352,8 +353,7 @@ def main() -> int:
     if options.record:
         print(f"{record(seeds)} programs")
         return 0
-    if not options.compile:
-        eager()
+    run_by(options.by)
     bad = 0
     for seed, lines, text in fuzz(seeds):
         bad += 1

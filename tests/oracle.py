@@ -62,9 +62,13 @@ Options go to `case(...)`, or beside the parameters as `case(...).over(...)`:
 - `numbers_in_text=True`: numbers within printed text get float32's tolerance.
 - `raises=AttributeError`: allow an outcome that otherwise looks like a mistake in the
   case (NameError, AttributeError, SyntaxError, ImportError, AssertionError).
+- `compiled=False`: NumPy computes what it can, whatever `--compile` says: for sweeps of
+  hundreds of calls whose programs would run once each.
 - `xfail="reason"`: a known difference (strict: the case must fail).
 
-A test module that says `LIVE = False` is compared with recorded results only.
+A test module that says `LIVE = False` is compared with recorded results only. Of the
+cases of one that says `COMPILED_EVERY = 4` a quarter is compiled, the others are run as
+with `compiled=False`.
 
 Cases start with `manual_seed(0)`, default dtype float32, grad mode on, default print
 options, validated distributions, and "once" warnings shown always. Keep results small.

@@ -64,6 +64,7 @@ class Options:
     message: bool = True
     numbers_in_text: bool = False
     raises: tuple[str, ...] = ()
+    compiled: bool = True
     xfail: str | None = None
 
     def tolerance(self, dtype: str) -> tuple[float, float]:

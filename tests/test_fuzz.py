@@ -9,7 +9,7 @@ import pytest
 
 import torchshim
 from tests import fuzz_core, fuzz_steps, fuzz_training, fuzz_transforms
-from torchshim._core import stepwise
+from tests.compiling import compiling_nothing, running_operators
 
 PARTS = 6
 GROUPS = 80
@@ -18,22 +18,20 @@ KNOWN: dict[int, str] = {}
 
 
 @pytest.fixture
-def operation_by_operation(monkeypatch):
-    """No XLA program for each recording: that is what takes the time."""
-    from torchshim._core.program import Program
-
-    monkeypatch.setattr(Program, "__call__", Program.__call__)
-    fuzz_core.eager()
+def default_dtype():
+    """Programs choose it; the other tests' is there again."""
     before = torchshim.get_default_dtype()
     yield
     torchshim.set_default_dtype(before)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_recorded_programs(part, operation_by_operation):
+def test_recorded_programs(part, default_dtype):
+    """No XLA program for each recording: that takes fifty times as long."""
     programs = fuzz_core.recorded()[part::PARTS]
     assert len(programs) > 20
-    with warnings.catch_warnings():
+    running = running_operators if part % 2 else compiling_nothing
+    with running(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed, dtype, lines, expected in programs:
             text = fuzz_core.check(torchshim, dtype, lines, expected, seed % 3 == 0)
@@ -44,10 +42,10 @@ def test_recorded_programs(part, operation_by_operation):
             assert text is None, f"seed {seed} ({dtype}), {text}\n{script}"
 
 
-def test_recorded_transforms(operation_by_operation):
+def test_recorded_transforms():
     programs = fuzz_transforms.recorded()
     assert len(programs) > 30
-    with warnings.catch_warnings():
+    with compiling_nothing(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed, lines, expected in programs:
             found = json.loads(json.dumps(fuzz_transforms.run(torchshim, lines)))
@@ -55,13 +53,11 @@ def test_recorded_transforms(operation_by_operation):
             assert text is None, f"seed {seed}, {text}\n" + "\n".join(lines)
 
 
-def test_recorded_training(monkeypatch):
+def test_recorded_training():
     """Scripts whose loops run nine times; each twice."""
-    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)  # NumPy computes them
-    monkeypatch.setattr(stepwise, "_COMPILE", 1e9)
     scripts = fuzz_training.recorded()
     assert len(scripts) > 5
-    with warnings.catch_warnings():
+    with compiling_nothing(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed, parts, expected in scripts * 2:
             found = fuzz_training.run(torchshim, parts)
@@ -69,16 +65,15 @@ def test_recorded_training(monkeypatch):
             assert text is None, f"seed {seed}, {text}\n{fuzz_training.source(parts)}"
 
 
-def test_steps_after_others_like_them(monkeypatch):
+def test_steps_after_others_like_them():
     """What is remembered of a step is not taken for what another one does."""
-    monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)  # NumPy computes them
-    monkeypatch.setattr(stepwise, "_COMPILE", 1e9)
-    with warnings.catch_warnings():
+    with compiling_nothing(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not [*fuzz_steps.fuzz(torchshim, range(GROUPS))]
 
 
-def test_a_difference_is_found(operation_by_operation):
+def test_a_difference_is_found(default_dtype):
     _, dtype, lines, expected = fuzz_core.recorded()[0]
     expected.snapshots[len(lines) - 1]["no such tensor"] = {"value": 1}
-    assert fuzz_core.check(torchshim, dtype, lines, expected) is not None
+    with compiling_nothing():
+        assert fuzz_core.check(torchshim, dtype, lines, expected) is not None

@@ -6,6 +6,8 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
+COMPILED_EVERY = 4
+
 # What `.data` is assigned to, of a leaf.
 MADE = {
     "leaf": lambda a: a,
@@ -39,7 +41,7 @@ def written(torch, b, w, how):
 WRITES = ["", "b", "w", "d", "n", "bw", "wb", "db", "bd", "wd", "bn"]
 
 
-@case
+@case(compiled=False)
 def gradients_after_an_assignment(torch):
     """Read before, in between, after the assignment, after the writes, or not."""
     log = []

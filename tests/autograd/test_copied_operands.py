@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
+COMPILED_EVERY = 4
+
 EINSUMS = """
 hid,hjd->hij 1,4,3 1,5,3
 hid,hjd->hij 2,4,3 2,5,3

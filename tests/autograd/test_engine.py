@@ -282,7 +282,7 @@ def threads_after_each_other(torch):
     x = torch.tensor(3.0, requires_grad=True)
     left = in_thread(lambda: x * 2)
     w = torch.ones(2, requires_grad=True)
-    in_thread(lambda: (w * 2).sum() and None)
+    in_thread(lambda w=w: (w * 2).sum() and None)
     ref = weakref.ref(w)
     del w
     gc.collect()

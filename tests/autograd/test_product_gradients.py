@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
+COMPILED_EVERY = 4
+
 PRODUCTS = {
     "mul": lambda torch, a, b: a * b,
     "mul, twice": lambda torch, a, b: (a * b) * a,
