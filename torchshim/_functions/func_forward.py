@@ -332,7 +332,11 @@ def jacfwd(
             at = 0
             for primal, size in zip(primals, sizes, strict=True):
                 piece = fns.movedim(narrow(out, 0, at, size), 0, -1)
-                row.append(fns.reshape(piece, (*out.shape[1:], *primal.shape)))
+                row.append(
+                    fns.unflatten(piece, -1, primal.shape)
+                    if primal.shape
+                    else fns.squeeze(piece, -1)
+                )
                 at += size
             jacobian = spec.unflatten(row)
             jacobians.append(jacobian[0] if isinstance(argnums, int) else jacobian)
