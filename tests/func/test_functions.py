@@ -251,3 +251,25 @@ def arguments_given_back(torch):
         yield func.jacrev(lambda a: (a * 2, a), has_aux=True)(x)[1] is x
         yield func.jvp(lambda a: (a * 2, a), (x,), (x,), has_aux=True)[2] is x
         yield func.grad(lambda a: func.grad(lambda b: (b * a).sum())(a).sum())(x)
+
+
+@case
+def jacobians_of_nothing(torch):
+    func = torch.func
+    for x in (torch.ones(0, 3), torch.ones(0), torch.tensor(2.0)):
+        for jacobian in (func.jacfwd, func.jacrev):
+            yield jacobian(lambda a: a * 2)(x), jacobian(lambda a: a.sum())(x)
+    for size in (1, 2, None):
+        for x in (torch.ones(0, 3), torch.ones(2)):
+            both = func.jacrev(lambda a: (a * 2, a.sum()), chunk_size=size)
+            none = func.jacrev(lambda a: torch.zeros(0) * a.sum(), chunk_size=size)
+            yield both(x), attempt(none, x)
+    yield func.hessian(lambda a: a.sum())(torch.ones(0))
+
+
+@case
+def nodes_of_jacobians(torch):
+    w = torch.ones(4, 2, requires_grad=True)
+    for x in (torch.ones(4), torch.ones(3, 4)):
+        for jacobian in (torch.func.jacfwd, torch.func.jacrev):
+            yield jacobian(lambda a: (a @ w).tanh())(x).grad_fn.name()

@@ -474,10 +474,12 @@ def jacrev(
         total = sum(sizes)
         step = total if chunk_size is None else chunk_size
         parts: list[list[Any]] = []
-        for start in range(0, total, max(step, 1)):
+        for start in range(0, max(total, 1), max(step, 1)):  # of nothing, too
             count = min(step, total - start)
             rows = standard_basis(outputs, start, count)
             if chunk_size == 1:
+                if count == 0:
+                    raise AssertionError("expected t.size(0) to be 1, got 0")
                 single = [fns.squeeze(row, 0) for row in rows]
                 found = vjp_fn(output_spec.unflatten(single))
                 parts.append([fns.unsqueeze(g, 0) for g in tree.tree_leaves(found)])
