@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tests.oracle import attempt, case
 
 # Losses of numbers, of classes, and of three tensors.
@@ -40,3 +42,28 @@ def other_names(torch, reduction):
         for weight in (x, x[0]):
             named = {"reduction": reduction, "weight": weight}
             yield attempt(lambda f=loss, n=named: f(x, y, **n))
+
+
+@case.over(reduction=["mean", "sum", "none"], smoothing=[0.0, 0.1])
+def probabilities_of_nothing(torch, reduction, smoothing):
+    loss = torch.nn.functional.cross_entropy
+    named = {"reduction": reduction, "label_smoothing": smoothing}
+    for shape in ((0,), (0, 3), (3, 0), (2, 3, 0), (0, 3, 2)):
+        x = torch.ones(shape)
+        yield loss(x, x, **named)
+    yield attempt(loss, torch.tensor(1.0), torch.tensor(1.0), **named)
+
+
+@case
+def losses_of_what_is_certain(torch):
+    """Which of them are minus zero."""
+    F = torch.nn.functional
+    for n, reduction in itertools.product((1, 3), ("mean", "sum", "none")):
+        x = torch.tensor([[100.0, -100.0]] * n)
+        target, p = torch.zeros(n, dtype=torch.long), torch.tensor([[1.0, 0.0]] * n)
+        one = x[0], target[0]
+        for w in (None, torch.tensor([2.0, 1.0])):
+            named = {"weight": w, "reduction": reduction}
+            print(F.cross_entropy(x, target, **named), F.cross_entropy(x, p, **named))
+            print(F.cross_entropy(*one, **named))
+            print(F.nll_loss(x.log_softmax(1)[..., None], target[:, None], **named))

@@ -386,6 +386,8 @@ def _cross_entropy(
                 "ignore_index is not supported for floating point target"
             )
         _check_smoothing(label_smoothing)
+        if not shape:
+            raise IndexError("Dimension specified as 1 but tensor has no dimensions")
         log_p = fns.log_softmax(input, dim)
         return fns.soft_cross_entropy(log_p, target, weight, reduction, label_smoothing)
     log_p = fns.log_softmax(input, dim)

@@ -35,6 +35,11 @@ def reduced(loss: Array, reduction: str) -> Array:
     return loss.sum() if reduction == "sum" else quotient(loss.sum(), loss.size)
 
 
+def _lost(log_p: Array, sums: bool) -> Array:
+    """Negated log-probabilities: sums of those that are zero are not minus zero."""
+    return 0 - log_p if sums else -log_p
+
+
 def _of_pair(shape: Any, operands: Any) -> Any:
     """The memory order of losses by element: an element-wise result's of the pair."""
     return elementwise_strides(shape, operands[:2])
@@ -407,12 +412,13 @@ def nll_loss(
     floating_only(input, kernel)
     x = widened(input)
     picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
+    sums = reduction != "none" or x.ndim == 1
     if weight is None and reduction != "mean":
         counted = target.reshape(picked.shape) != ignore_index
-        loss = -jnp.where(counted, picked, 0)
+        loss = _lost(jnp.where(counted, picked, 0), sums)
     else:
         each = _weights(x, target, weight, ignore_index)
-        loss = -jnp.where(each == 0, 0, picked * each)
+        loss = _lost(jnp.where(each == 0, 0, picked * each), sums)
     if reduction == "sum":
         loss = loss.sum()
     elif reduction == "mean":
@@ -491,7 +497,7 @@ def soft_cross_entropy(
             f"{list(weight.shape)}"
         )
     if not is_known(label_smoothing) or label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
     loss = input * target
     if weight is not None:
         shape = [classes if i == dim else 1 for i in range(input.ndim)]
@@ -499,7 +505,9 @@ def soft_cross_entropy(
     loss = loss.sum(dim)
     if reduction == "none":
         return -loss
-    # PyTorch divides by the number of samples.
+    # PyTorch divides by the number of samples, which it takes of that of elements.
+    if reduction == "mean" and not classes:
+        return loss.sum() * jnp.nan
     return -reduced(loss, reduction)
 
 
