@@ -35,9 +35,9 @@ def reduced(loss: Array, reduction: str) -> Array:
     return loss.sum() if reduction == "sum" else quotient(loss.sum(), loss.size)
 
 
-def _lost(log_p: Array, sums: bool) -> Array:
-    """Negated log-probabilities: sums of those that are zero are not minus zero."""
-    return 0 - log_p if sums else -log_p
+def _negated(log_p: Array, from_zero: bool) -> Array:
+    """Negated log-probabilities: those that are zero give 0 or, by element, -0."""
+    return 0 - log_p if from_zero else -log_p
 
 
 def _of_pair(shape: Any, operands: Any) -> Any:
@@ -412,13 +412,13 @@ def nll_loss(
     floating_only(input, kernel)
     x = widened(input)
     picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
-    sums = reduction != "none" or x.ndim == 1
+    from_zero = reduction != "none" or x.ndim == 1  # as PyTorch's sums begin
     if weight is None and reduction != "mean":
         counted = target.reshape(picked.shape) != ignore_index
-        loss = _lost(jnp.where(counted, picked, 0), sums)
+        loss = _negated(jnp.where(counted, picked, 0), from_zero)
     else:
         each = _weights(x, target, weight, ignore_index)
-        loss = _lost(jnp.where(each == 0, 0, picked * each), sums)
+        loss = _negated(jnp.where(each == 0, 0, picked * each), from_zero)
     if reduction == "sum":
         loss = loss.sum()
     elif reduction == "mean":
