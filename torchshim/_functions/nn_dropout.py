@@ -64,22 +64,23 @@ def dropped(
     if p == 1:
         zero = zeros_like(input)
         return fns.mul_(input, zero) if inplace else fns.mul(input, zero)
-    shape = list(input._tmeta.shape)
-    if not input.dtype.is_floating_point and not input.dtype.is_complex:
-        raise RuntimeError(
-            "result type Float can't be cast to the desired output type "
-            f"{input.dtype.scalar_name}"
-        )
-    if input.dtype.is_complex:
-        raise NotImplementedError(
-            f"\"bernoulli_scalar_cpu_\" not implemented for '{input.dtype.scalar_name}'"
-        )
+    shape, dtype = list(input._tmeta.shape), input.dtype
     if feature:
         if len(shape) < 2:
             raise RuntimeError(
                 "Feature dropout requires at least 2 dimensions in the input"
             )
         shape[2:] = [1] * (len(shape) - 2)
+    if dtype.is_complex:
+        raise NotImplementedError(
+            f"\"bernoulli_scalar_cpu_\" not implemented for '{dtype.scalar_name}'"
+        )
+    if not dtype.is_floating_point:
+        # Of bools PyTorch's alpha dropout first makes integers.
+        name = "Long" if alpha and dtype is dtypes.bool_ else dtype.scalar_name
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {name}"
+        )
     kept = 1 - float(p)
     mask = _mask(input, shape, kept)
     if alpha:

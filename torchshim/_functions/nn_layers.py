@@ -158,6 +158,10 @@ def _flat_bags(
                 "mini-batch of fixed length sequences. However, found offsets of type "
                 f"{type(offsets)}"
             )
+        if input.dtype is dtypes.bool_ or input.dtype.is_complex:
+            raise NotImplementedError(
+                f"\"arange_cpu\" not implemented for '{input.dtype.scalar_name}'"
+            )
         count, width = input.shape
         rows = np.arange(0, count * width, max(width, 1), dtype=np.int64)[:count]
         if not width:

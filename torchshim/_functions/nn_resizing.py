@@ -12,6 +12,7 @@ from torchshim._derived import fns, public
 from torchshim._errors import warn
 from torchshim._functions._arguments import check_room, kind_of
 from torchshim._functions.nn_pooling import Sizes
+from torchshim._ops.view_geometry import size_at
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -319,11 +320,8 @@ def unfold(
     >>> torch.nn.functional.unfold(torch.ones(1, 3, 4, 4), 2).shape
     torch.Size([1, 12, 9])
     """
-    if input.dim() < 3:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-input.dim()}, "
-            f"{input.dim() - 1}], but got 2)"
-        )
+    for dim in (1, 2):
+        size_at(input.shape, dim)
     return fns.im2col(
         input,
         _pair("kernel_size", kernel_size),

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.op import Array
+from torchshim._core.promotion import check_result
 from torchshim._ops._common import BOOL, INT, refuse
 
 Ints = tuple[int, ...]
@@ -30,6 +31,32 @@ def _by_onednn(input: Array, weight: Array, groups: int) -> bool:
     return name == "bfloat16" or (name == "float32" and (several or large))
 
 
+def check_bias_type(input: Array, bias: Array | None) -> None:
+    """Raises where the bias has another dtype, which PyTorch looks at first."""
+    if bias is not None and bias.dtype != input.dtype:
+        a, b = from_array_dtype(input.dtype), from_array_dtype(bias.dtype)
+        raise RuntimeError(
+            f"Input type ({a.cpp_name}) and bias type ({b.cpp_name}) should be the same"
+        )
+
+
+def _differ(input: Array, other: Array, name: str) -> str:
+    a, b = from_array_dtype(input.dtype), from_array_dtype(other.dtype)
+    return (
+        f"Input type ({_type_name(a)}) and {name} type ({_type_name(b)}) should be the "
+        "same"
+    )
+
+
+def check_complex(input: Array, weight: Array, bias: Array | None) -> None:
+    """Raises where only the input is complex, or others of another precision."""
+    if not jnp.iscomplexobj(input):
+        return
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype != input.dtype:
+            raise RuntimeError(_differ(input, other, name))
+
+
 def check_types(
     input: Array,
     weight: Array,
@@ -40,15 +67,6 @@ def check_types(
 ) -> None:
     """Raises where dtypes differ, or PyTorch has no kernel for them."""
     a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
-    if (
-        bias is not None
-        and bias.dtype != input.dtype
-        and not (transposed and a is not b)
-    ):
-        c = from_array_dtype(bias.dtype)
-        raise RuntimeError(
-            f"Input type ({a.cpp_name}) and bias type ({c.cpp_name}) should be the same"
-        )
     flat = input.ndim < 5
     no_integers = BOOL if input.dtype == jnp.int64 else BOOL + INT
     if transposed:
@@ -57,19 +75,25 @@ def check_types(
         refuse("slow_conv_dilated<>", input, no_integers)
     else:
         refuse("slow_conv2d_cpu" if flat else "compute_columns3d", input, BOOL)
-    if a is b:
-        return
-    kinds = f"Input type ({_type_name(a)}) and weight type ({_type_name(b)})"
-    if a.is_complex:
-        raise RuntimeError(f"{kinds} should be the same")
-    if _by_onednn(input, weight, groups):
-        raise RuntimeError(
-            f"{kinds} should be the same or input should be a MKLDNN tensor and weight "
-            "is a dense tensor"
-        )
-    raise RuntimeError(
-        f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
+    others = (
+        [("weight", weight)] if bias is None else [("weight", weight), ("bias", bias)]
     )
+    onednn = _by_onednn(input, weight, groups)
+    for name, other in others:
+        b = from_array_dtype(other.dtype)
+        if b is a:
+            continue
+        if onednn:
+            raise RuntimeError(
+                f"{_differ(input, other, name)} or input should be a MKLDNN tensor and "
+                f"{name} is a dense tensor"
+            )
+        if name == "weight" or (transposed and not flat):
+            raise RuntimeError(
+                f"expected scalar type {a.scalar_name} but found {b.scalar_name}"
+            )
+        if transposed:
+            check_result(b, a)
 
 
 def _check_dilation(dilation: Ints, transposed: bool, onednn: bool) -> None:

@@ -27,6 +27,8 @@ from torchshim._ops._common import HALF
 from torchshim._ops._convolution_checks import (
     batched,
     check,
+    check_bias_type,
+    check_complex,
     check_dimensions,
     check_output_padding,
     check_transposed_size,
@@ -178,7 +180,10 @@ def _forward(
     dilation: int | Ints,
     groups: int,
 ) -> Array:
+    if not isinstance(padding, str):
+        check_bias_type(input, bias)
     x = batched(input, n, name)
+    check_complex(x, weight, bias)
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     k = weight.ndim - 2
@@ -307,6 +312,7 @@ def _transposed(
     dilation: int | Ints,
 ) -> Array:
     x = batched(input, n, name)
+    check_complex(x, weight, bias)
     k = weight.ndim - 2
     if k != n:
         check_dimensions(x, weight, 0)

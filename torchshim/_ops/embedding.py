@@ -307,6 +307,7 @@ def _bags(
             f"for argument #1 'per_sample_weights'; but type {mine} does not equal "
             f"{its} (while checking arguments for embedding_bag)"
         )
+    indices = indices.astype(offsets.dtype) if indices.dtype == bool else indices
     bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
     rows = widened(_rows(weight, indices))
     if scale_grad_by_freq:

@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from torchshim._core.dtypes import get_default_dtype
+from torchshim._core.dtypes import from_array_dtype, get_default_dtype
 from torchshim._core.op import ANY, ORDER, POSITIVE, Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
+from torchshim._errors import triggered, warn_once
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
     HALF,
@@ -274,12 +275,23 @@ def layer_norm(
     eps: float = 1e-05,
 ) -> Array:
     """The last dimensions with mean 0 and variance 1, then scaled."""
-    _check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
     _check_mixed(input, weight, bias)
+    _check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
     floating_only(input, "LayerNormKernelImpl")
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     out = standardized(widened(input), axes, eps)
     return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)
+
+
+def _warn_of_mixed(input: Array, weight: Array) -> None:
+    if not jnp.iscomplexobj(input):
+        a, b = (from_array_dtype(x.dtype).cpp_name for x in (input, weight))
+        text = (
+            f"Mismatch dtype between input and weight: input dtype = {a}, weight dtype "
+            f"= {b}, Cannot dispatch to fused implementation."
+        )
+        place = "aten/src/ATen/native/layer_norm.cpp:346"
+        warn_once(triggered(text, place), key=place)
 
 
 def _rms_node(input: Any, *rest: Any) -> str:
@@ -310,6 +322,8 @@ def rms_norm(
     _check_normalized(input, normalized_shape, "", weight=weight)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         floating_only(input, "rms_norm")
+    if weight is not None and weight.dtype != input.dtype:
+        _warn_of_mixed(input, weight)
     x = widened(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     if eps is None:

@@ -29,6 +29,7 @@ from torchshim._ops._common import (
     widened,
 )
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
+from torchshim._ops.view_geometry import size_at
 
 Ints = tuple[int, ...]
 _INT_MAX = np.iinfo(np.int32).max
@@ -155,10 +156,7 @@ def _check_dimensions(pool: str, input: Array, n: int) -> None:
                 f"for argument #1 'self' (while checking arguments for {pool})"
             )
         if pool == "avg_pool2d" and input.ndim < 3:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-input.ndim}, "
-                f"{input.ndim - 1}], but got -3)"
-            )
+            size_at(input.shape, -3)  # raises
         if pool == "avg_pool2d":
             return  # told with the empty ones
         raise RuntimeError(
