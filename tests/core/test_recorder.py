@@ -279,6 +279,30 @@ def test_an_error_leaves_the_recording_as_it_was():
     assert x.tolist() == [1.0, 2.0]
 
 
+def test_an_error_says_nothing_of_jax():
+    convolve = torch.nn.functional.conv2d
+    with pytest.raises(RuntimeError) as info:
+        convolve(torch.ones(1, 3, 4, 4), torch.ones(2, 2, 3, 3))
+    assert not hasattr(info.value, "__notes__")
+    assert info.value.__context__ is None
+    assert not any("/jax/" in str(entry.path) for entry in info.traceback)
+
+
+def test_an_error_is_gone_once_it_was_handled():
+    class Held:
+        pass
+
+    gc.collect()
+    held = Held()
+    gone = weakref.ref(held)
+    try:
+        torch.nn.functional.conv2d(torch.ones(1, 3, 4, 5), torch.ones(2, 2, 3, 3))
+    except RuntimeError as error:
+        error.held = held  # type: ignore[attr-defined]
+    del held
+    assert gone() is None
+
+
 def test_an_interrupt_loses_nothing(monkeypatch):
     x = torch.tensor([1.0, 2.0])
     y = x + 1.0

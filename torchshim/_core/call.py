@@ -400,10 +400,34 @@ def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:
     ]
 
 
+class _Raised(BaseException):
+    """Carries an operator's error past JAX.
+
+    JAX takes its frames out of an `Exception`'s traceback, which takes milliseconds,
+    and adds a note of that to what the user reads.
+    """
+
+
 def infer_avals(call: Any, avals: Avals) -> Avals:
     """Shapes and dtypes of a call's results through `jax.eval_shape`."""
-    with jax.enable_x64(True):
-        outs = jax.eval_shape(lambda a, s: call.apply(a, s), *abstract(call, avals))
+
+    def apply(arrays: Any, scalars: Any) -> Any:
+        try:
+            return call.apply(arrays, scalars)
+        except Exception as error:
+            raise _Raised(error) from None
+
+    error = None
+    try:
+        with jax.enable_x64(True):
+            outs = jax.eval_shape(apply, *abstract(call, avals))
+    except _Raised as raised:
+        (error,) = raised.args
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
