@@ -67,8 +67,8 @@ Options go to `case(...)`, or beside the parameters as `case(...).over(...)`:
 - `xfail="reason"`: a known difference (strict: the case must fail).
 
 A test module that says `LIVE = False` is compared with recorded results only. Of the
-cases of one that says `COMPILED_EVERY = 4` a quarter is compiled, the others are run as
-with `compiled=False`.
+cases of a module a quarter is compiled, the others are run as with `compiled=False`,
+unless it says otherwise (`COMPILED_EVERY = 1`), or `--compile=fast` is asked for.
 
 Cases start with `manual_seed(0)`, default dtype float32, grad mode on, default print
 options, validated distributions, and "once" warnings shown always. Keep results small.

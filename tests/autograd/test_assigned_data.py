@@ -6,8 +6,6 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 # What `.data` is assigned to, of a leaf.
 MADE = {
     "leaf": lambda a: a,

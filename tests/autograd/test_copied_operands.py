@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
+COMPILED_EVERY = 16
 
 EINSUMS = """
 hid,hjd->hij 1,4,3 1,5,3

@@ -6,8 +6,6 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def leaf(torch, *values):
     return torch.tensor(values, requires_grad=True)

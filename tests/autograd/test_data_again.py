@@ -12,8 +12,6 @@ import pytest
 
 from tests.oracle import case
 
-COMPILED_EVERY = 4
-
 
 def matrix(torch):
     values = [[1.25, 0.25, 0.125], [0.25, 1.5, 0.5], [0.125, 0.25, 1.0]]

@@ -6,8 +6,6 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def functions(torch, log):
     """Custom functions that note what their backward gets."""

@@ -6,8 +6,6 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def by_piece(torch, x, y):
     x[:1] = y[:1] * 2

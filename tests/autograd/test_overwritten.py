@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def values(torch, **kinds):
     return torch.tensor([1.0, 2.0], **kinds)

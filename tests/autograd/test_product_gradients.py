@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 PRODUCTS = {
     "mul": lambda torch, a, b: a * b,
     "mul, twice": lambda torch, a, b: (a * b) * a,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 CHANGES = {
     "transpose_": (1, 2),
     "swapaxes_": (1, 2),

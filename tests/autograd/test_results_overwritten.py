@@ -9,7 +9,7 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
+COMPILED_EVERY = 16
 
 FUNCTIONS = {
     "exp": lambda torch, x: x.exp(),

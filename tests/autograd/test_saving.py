@@ -4,8 +4,6 @@ from itertools import product
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def leaf(torch, *values):
     data = list(values) if len(values) > 1 else values[0]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 class Graph:
     """Functions and hooks that note what they are called with."""

@@ -6,8 +6,6 @@ import functools
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 
 def untracked(torch, write):
     with torch.no_grad():

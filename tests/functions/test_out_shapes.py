@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case, evaluate
 
-COMPILED_EVERY = 4
-
 
 # `g` requires grad, `t` is in column order, `s` has gaps.
 @case.lines("""

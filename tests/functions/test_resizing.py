@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.oracle import attempt, case
 
-COMPILED_EVERY = 4
-
 MADE = {
     "part": lambda b: [b[1:3]],
     "whole": lambda b: [b.view(-1)],
