@@ -273,3 +273,61 @@ def nodes_of_jacobians(torch):
     for x in (torch.ones(4), torch.ones(3, 4)):
         for jacobian in (torch.func.jacfwd, torch.func.jacrev):
             yield jacobian(lambda a: (a @ w).tanh())(x).grad_fn.name()
+
+
+def scaled(torch, forward_mode):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y.sum()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            return y.sum() * grad, (x * grad).sum().expand(y.shape)
+
+        if forward_mode:
+
+            @staticmethod
+            def jvp(ctx, of_x, of_y):
+                x, y = ctx.saved_tensors
+                return of_x * y.sum() + 3 * x * of_y.sum()
+
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            n, (at, other) = info.batch_size, in_dims
+            x = x.expand(n, *x.shape) if at is None else x.movedim(at, 0)
+            y = y.expand(n, *y.shape) if other is None else y.movedim(other, 0)
+            shape = n, *[1] * (x.dim() - 1)
+            return x * y.reshape(n, -1).sum(1).reshape(shape), 0
+
+    return Scaled.apply
+
+
+@case.over(forward_mode=[False, True])
+def tangents_around_a_rule_are_those_of_its_calls(torch, forward_mode):
+    f = torch.func
+    apply = scaled(torch, forward_mode)
+    x, y = torch.tensor([-0.5, 0.25, 1.0]), torch.arange(9.0).reshape(3, 3)
+
+    def within(x, y):
+        return apply(y, x).sum()
+
+    tangents = x.cos(), torch.ones(3, 3)
+    forward = torch.autograd.forward_ad
+    over = {"in_dims": (None, 1)}
+    for function in within, f.grad(within), f.jacrev(within, (0, 1)):
+        mapped = torch.vmap(function, **over)
+        yield attempt(f.jvp, mapped, (x, y), tangents)
+        yield attempt(f.jvp, function, (x, y), tangents)
+        yield attempt(f.jacfwd(mapped, (0, 1)), x, y)
+        with forward.dual_level():
+            found = attempt(mapped, forward.make_dual(x, tangents[0]), y)
+            found = found if isinstance(found, tuple) else (found,)
+            yield [tuple(forward.unpack_dual(each)) for each in found]
+    yield attempt(f.grad(lambda x: torch.vmap(within, **over)(x, y).sum()), x)

@@ -417,7 +417,7 @@ def infer_avals(call: Any, avals: Avals) -> Avals:
         except Exception as error:
             raise _Raised(error) from None
 
-    error = None
+    outs, error = (), None
     try:
         with jax.enable_x64(True):
             outs = jax.eval_shape(apply, *abstract(call, avals))

@@ -214,15 +214,32 @@ def tangents_of(rec: Any, args: Sequence[Any]) -> list[dict[int, Any]]:
     ]
 
 
+def behind_rule(rec: Any, cls: Any, args: tuple[Any, ...]) -> Sequence[int]:
+    """The numbers of the levels around the one whose `vmap` has a rule of its own."""
+    mapping = _innermost(args) if cls.vmap is not cls._missing_vmap else None
+    numbers = [level.number for level in rec.levels]
+    if mapping is None or mapping.number not in numbers:
+        return ()
+    return numbers[: numbers.index(mapping.number)]
+
+
 def push_tangents(
     rec: Any,
     ctx: Any,
     args: Sequence[Any],
     outputs: Sequence[Any],
     held: Sequence[dict[int, Any]],
+    ruled: Sequence[int],
+    known: Sequence[dict[int, Any]],
 ) -> None:
-    """Gives the outputs tangents, by the function's `jvp`."""
-    numbers = {n for each in held for n in each}
+    """Gives the outputs tangents, by the function's `jvp`.
+
+    Those of the levels `ruled` are `known`.
+    """
+    for out, tangents in zip(outputs, known, strict=False):
+        for number in tangents.keys() & ruled:
+            rec.give_tangent(out, number, tangents[number])
+    numbers = {n for each in held for n in each}.difference(ruled)
     for level in [each for each in rec.levels if each.number in numbers]:
         _push(rec, ctx, args, outputs, level, held)
 

@@ -38,6 +38,7 @@ from torchshim.autograd._marks import check_marked, check_saved, ids
 from torchshim.autograd._transformed import (
     NEEDS_SETUP_CONTEXT,
     acting,
+    behind_rule,
     forward_of,
     push_tangents,
     tangents_of,
@@ -208,13 +209,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             given = ForwardInputs(tensors, slots, metas, outer)
         forward = rec.forward
         held = tangents_of(rec, args) if forward and rec.recording.duals else ()
-        # The tangents of the outputs are what the user's `jvp` says.
+        # The tangents of the outputs are what the user's `jvp` says, but for those of
+        # levels around a `vmap` with a rule: its calls have them.
+        ruled = behind_rule(rec, cls, args) if held and separate else ()
         rec.forward_inputs = given
-        rec.forward = False
+        rec.forward = bool(ruled)
         rec.set_grad(False)
         try:
             if separate:
                 output = forward_of(cls, args)
+                rec.forward = False
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
@@ -224,6 +228,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             rec.forward_inputs = outer
         single = not isinstance(output, tuple)
         outputs: list[Any] = [output] if single else list(output)
+        known = tangents_of(rec, outputs) if ruled else ()
         marked = ctx.dirty_tensors or ctx.non_differentiable
         if marked:
             check_marked(ctx, recorded, {*map(id, tensors)}, outputs)
@@ -235,7 +240,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         else:
             outputs = _unrecorded(ctx, {*map(id, tensors)}, outputs)
         if held:
-            push_tangents(rec, ctx, args, outputs, held)
+            push_tangents(rec, ctx, args, outputs, held, ruled, known)
         if ctx.to_save is not None:
             _save(ctx, recorded, outputs)
         return outputs[0] if single else tuple(outputs)
