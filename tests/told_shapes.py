@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchshim._core.call import Call, infer_avals
+from torchshim._core.avals import infer_avals
+from torchshim._core.call import Call
 
 
 def compare(change: Callable[[Any, str, Any], None]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -133,3 +134,23 @@ def test_a_gradient_that_another_thread_drops_while_it_is_added_to(monkeypatch):
         assert kept.tolist() == [[3.0] * 37] * 2
         assert (w.grad is kept) is (step < 5)
     assert w.grad is None
+
+
+def test_a_slot_is_of_no_recording_that_began_since_it_was_read():
+    """Slots are counted anew: another tensor may have it in the next recording."""
+    p = torch.zeros(2)
+    alias = p.detach()
+    rec = local.rec
+    with ThreadPoolExecutor(1) as other:
+        other.submit(p.add_, 1).result()
+        storage = alias._storage
+        slot = storage.slot
+        place = rec._place(slot, storage)
+        assert place
+        assert (p * 2).tolist() == [2.0, 2.0]
+        assert rec._place(slot, storage) == place
+        other.submit(p.tolist).result()
+        assert rec._place(slot, storage) == ()
+        assert rec.raw_slot_here(slot, storage) == -1
+        other.submit(p.add_, 1).result()
+        assert rec._place(storage.slot, storage) != place

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core.avals import Avals
 from torchshim._core.call import (
     AnyCall,
-    Avals,
     Levels,
     Outputs,
     PythonCall,

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core import dtypes, promotion
+from torchshim._core.avals import Avals, infer_avals
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.meta import broadcast_shape, contiguous_strides
@@ -34,7 +35,6 @@ from torchshim._core.template import HOLE, Number, ScalarHole, scalar_holes
 
 # Numbers of levels of `vmap`, rising.
 Levels = tuple[int, ...]
-Avals = tuple[tuple[tuple[int, ...], DType], ...]
 # A call keeps its inferred results for at most so many kinds of operands.
 _KINDS_BOUND = 256
 # Operators without operands, and their arguments but the size -> the result's dtype.
@@ -390,45 +390,6 @@ def _fill(entry: tuple[Any, ...], arrays: Any, scalars: Any) -> Any:
         else e
         for e in entry
     )
-
-
-def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:
-    """What JAX traces a call with: its arrays and runtime scalars, without values."""
-    return [jax.ShapeDtypeStruct(shape, dtype.np) for shape, dtype in avals], [
-        jax.ShapeDtypeStruct((), np.int64 if hole.integer else np.float64)
-        for hole in scalar_holes(call.template)
-    ]
-
-
-class _Raised(BaseException):
-    """Carries an operator's error past JAX.
-
-    JAX takes its frames out of an `Exception`'s traceback, which takes milliseconds,
-    and adds a note of that to what the user reads.
-    """
-
-
-def infer_avals(call: Any, avals: Avals) -> Avals:
-    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
-
-    def apply(arrays: Any, scalars: Any) -> Any:
-        try:
-            return call.apply(arrays, scalars)
-        except Exception as error:
-            raise _Raised(error) from None
-
-    outs, error = (), None
-    try:
-        with jax.enable_x64(True):
-            outs = jax.eval_shape(apply, *abstract(call, avals))
-    except _Raised as raised:
-        (error,) = raised.args
-    if error is not None:
-        try:
-            raise error
-        finally:
-            del error  # its traceback has this frame
-    return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
 
 
 # Operators, and kinds of shapes, whose gradients were traced without an error.

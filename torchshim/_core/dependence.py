@@ -12,7 +12,8 @@ from typing import Any
 
 import jax
 
-from torchshim._core.call import Avals, Call, VjpCall, abstract
+from torchshim._core.avals import Avals, abstract
+from torchshim._core.call import Call, VjpCall
 from torchshim._core.forward import JvpCall
 from torchshim._core.interpret import parts_of_scan
 from torchshim._core.meta import Meta

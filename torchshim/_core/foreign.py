@@ -25,8 +25,8 @@ _new = object.__new__
 class Foreign(Entrances):
     """Looks into other threads' recordings without changing them."""
 
-    foreign: dict[tuple[int, int], TensorBase]
-    foreign_raws: dict[tuple[int, int], int]
+    foreign: dict[tuple[int, ...], TensorBase]
+    foreign_raws: dict[tuple[int, ...], int]
 
     def array_of(self, tensor: TensorBase) -> Any:
         """The array of a tensor without a storage; runs what it takes.
@@ -105,38 +105,45 @@ class Foreign(Entrances):
                     return piece
         raise RuntimeError("a tensor is in no recording of the thread that used it")
 
-    def slot_here(self, slot: int) -> int:
-        """The slot here of a value in any thread's recording; -1: it is not here."""
+    def slot_here(self, tensor: TensorBase) -> int:
+        """The slot here of a tensor's value, of any thread; -1: it is not here."""
+        slot = tensor._slot
         if slot < 0 or slot >> SLOT_BITS == self.id:
             return slot
-        piece = self.foreign.get(self._place(slot))
+        piece = self.foreign.get(self._place(slot, tensor))
         return -1 if piece is None else piece._slot
 
     def _foreign_raw(self, storage: Storage) -> int:
         """The slot here of a base value that is pending in another's recording."""
-        slot = self.raw_slot_here(storage.slot)
+        there = storage.slot
+        slot = self.raw_slot_here(there, storage)
         if slot < 0:
-            key = self._place(storage.slot)
+            key = self._place(there, storage)
             array = self._foreign_array(storage)
             if array is None:
                 raise ChangedMeanwhile
             slot = self._input((INPUT, storage.meta), storage.meta, array)
             self.note_memory(slot, storage)
-            self.foreign_raws[key] = slot
+            if key:
+                self.foreign_raws[key] = slot
         return slot
 
-    def raw_slot_here(self, slot: int) -> int:
-        """As `slot_here`, of a base value without history."""
-        if slot < 0:
-            return -1
-        return self.foreign_raws.get(self._place(slot), -1)
+    def raw_slot_here(self, slot: int, storage: Storage) -> int:
+        """The slot here of the base value that a storage has in `slot`; -1 as above."""
+        return self.foreign_raws.get(self._place(slot, storage), -1)
 
-    @staticmethod
-    def _place(slot: int) -> tuple[int, int]:
-        """A key for a slot that no other recording of its thread has."""
+    @classmethod
+    def _place(cls, slot: int, holder: Storage | TensorBase) -> tuple[int, ...]:
+        """A key for a slot that no other recording of its thread has.
+
+        Slots are counted anew in each: an empty key if the owner has just ended the one
+        that the slot was read in, so that the holder is not in it any more.
+        """
+        if slot < 0:
+            return ()
         owner = recorders[slot >> SLOT_BITS]
         with owner.lock:
-            return owner.recording.seq, slot
+            return (owner.recording.seq, slot) if slot in cls._pending(holder) else ()
 
     def _snapshot(self, owner: Any, tensor: TensorBase, slot: int) -> TensorBase:
         """The value of another recording's slot, with its history."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.call import Avals, Call, intern_call
+from torchshim._core.avals import Avals
+from torchshim._core.call import Call, intern_call
 from torchshim._core.op import (
     INDEX,
     INDICES,

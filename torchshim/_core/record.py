@@ -160,9 +160,9 @@ class Recorder(Transforming):
         self.delivering = False
         # Values taken over from other threads' recordings: (number of the recording,
         # slot there) -> a tensor on it here.
-        self.foreign: dict[tuple[int, int], TensorBase] = {}
+        self.foreign: dict[tuple[int, ...], TensorBase] = {}
         # The same, for base values without history: their slots here.
-        self.foreign_raws: dict[tuple[int, int], int] = {}
+        self.foreign_raws: dict[tuple[int, ...], int] = {}
 
         # -- What recordings have in common.
         self.loops = ScriptLoops()

@@ -215,7 +215,7 @@ class Writing(Viewing):
 
     def slots_of_values(self, tensor: TensorBase) -> list[int]:
         """The slots of the values that a tensor had in this recording."""
-        if (slot := self.slot_here(tensor._slot)) >= 0:
+        if (slot := self.slot_here(tensor)) >= 0:
             return [slot]
         storage, recording = tensor._storage, self.recording
         if storage is None or not self.owns(storage.slot):
@@ -378,8 +378,8 @@ class Writing(Viewing):
         if not self.owns(overwritten):
             # As this thread knows it: what was written through a view is part of it.
             whole = writer if writer._view_of is None else writer._view_of
-            as_base = -1 if whole._path else self.slot_here(whole._slot)
-            known = self.raw_slot_here(overwritten), as_base
+            as_base = -1 if whole._path else self.slot_here(whole)
+            known = self.raw_slot_here(overwritten, storage), as_base
         version = storage.version + (writer._own_version is None)
         for alias in storage.tensors():
             meta = alias._tmeta

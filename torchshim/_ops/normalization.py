@@ -8,13 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from torchshim._core.dtypes import from_array_dtype, get_default_dtype
+from torchshim._core.dtypes import get_default_dtype
 from torchshim._core.op import ANY, ORDER, POSITIVE, Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
-from torchshim._errors import triggered, warn_once
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
-    HALF,
     broadcast_shapes,
     is_known,
     refuse_half,
@@ -22,6 +20,12 @@ from torchshim._ops._common import (
     widened,
 )
 from torchshim._ops._formats import channels_layout
+from torchshim._ops._normalization_checks import (
+    check_batch_norm,
+    check_mixed,
+    check_normalized,
+    warn_of_mixed,
+)
 from torchshim._ops.activation import floating_only
 from torchshim._ops.arithmetic import check_difference
 from torchshim._ops.matmul import PRECISION
@@ -76,31 +80,6 @@ def _but(x: Any, *kept: int) -> tuple[int, ...]:
     return tuple(i for i in range(x.ndim) if i not in kept)
 
 
-def _check_batch_norm(input: Array, **given: Any) -> None:
-    channels = input.shape[1] if input.ndim > 1 else 0
-    for name in ("running_mean", "running_var", "weight", "bias"):
-        x = given.get(name)
-        if x is not None and x.size != channels:
-            raise RuntimeError(
-                f"{name} should contain {channels} elements not {x.size}"
-            )
-    floating_only(input, "batch_norm")
-    _check_mixed(input, *given.values())
-
-
-def _check_mixed(input: Array, *given: Array | None) -> None:
-    """Raises for dtypes other than the input's; half types go with float32."""
-    dtypes = [x.dtype for x in given if x is not None]
-    if all(d == input.dtype for d in dtypes):
-        return
-    if any(d != jnp.float32 for d in dtypes):
-        raise RuntimeError(
-            "mixed dtype (CPU): expect parameter to have scalar type of Float"
-        )
-    if input.dtype not in HALF:
-        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
-
-
 def _private(grad_fn: str, **options: Any) -> Any:
     options = {"namespaces": (), "method": False, "out": False, **options}
     return op(grad_fn=grad_fn, **options)
@@ -117,7 +96,7 @@ def batch_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
     """Every channel with mean 0 and variance 1 over the batch, then scaled."""
-    _check_batch_norm(input, weight=weight, bias=bias)
+    check_batch_norm(input, weight=weight, bias=bias)
     out = standardized(widened(input), _but(input, 1), eps)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
@@ -139,7 +118,7 @@ def batch_norm_eval(
     eps: float,
 ) -> Array:
     """Every channel shifted and scaled by running statistics."""
-    _check_batch_norm(
+    check_batch_norm(
         input,
         weight=weight,
         bias=bias,
@@ -155,7 +134,7 @@ def batch_norm_eval(
 
 
 def _check_running(running: Array, input: Array, name: str) -> None:
-    _check_batch_norm(input, **{name: running})
+    check_batch_norm(input, **{name: running})
 
 
 @_private("", differentiable=False, saves=(), inplace=True)
@@ -216,36 +195,12 @@ def instance_norm_train(
     input: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> Array:
     """Every channel of every sample with mean 0 and variance 1, then scaled."""
-    _check_batch_norm(input, weight=weight, bias=bias)
+    check_batch_norm(input, weight=weight, bias=bias)
     out = standardized(widened(input), _but(input, 0, 1), eps)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
 
 # Layers and groups -------------------------------------------------------------------
-
-
-def _check_normalized(
-    input: Array, normalized_shape: Any, star: str, **given: Any
-) -> None:
-    shape = list(normalized_shape)
-    if not shape:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing "
-            "at least one element, but got normalized_shape = []"
-        )
-    for name, x in given.items():
-        if x is not None and list(x.shape) != shape:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got "
-                f"{name} of shape {list(x.shape)} and normalized_shape = {shape}"
-            )
-    if list(input.shape[-len(shape) :]) != shape or input.ndim < len(shape):
-        sizes = ", ".join(map(str, shape))
-        raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape "
-            f"[*{star}{sizes}], "
-            f"but got input of size{list(input.shape)}"
-        )
 
 
 def _layer_norm_typecheck(input: Any, normalized_shape: Any, *rest: Any) -> None:
@@ -275,23 +230,12 @@ def layer_norm(
     eps: float = 1e-05,
 ) -> Array:
     """The last dimensions with mean 0 and variance 1, then scaled."""
-    _check_mixed(input, weight, bias)
-    _check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
+    check_mixed(input, weight, bias)
+    check_normalized(input, normalized_shape, ", ", weight=weight, bias=bias)
     floating_only(input, "LayerNormKernelImpl")
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     out = standardized(widened(input), axes, eps)
     return _scaled(out, weight, bias, tuple(normalized_shape)).astype(input.dtype)
-
-
-def _warn_of_mixed(input: Array, weight: Array) -> None:
-    if not jnp.iscomplexobj(input):
-        a, b = (from_array_dtype(x.dtype).cpp_name for x in (input, weight))
-        text = (
-            f"Mismatch dtype between input and weight: input dtype = {a}, weight dtype "
-            f"= {b}, Cannot dispatch to fused implementation."
-        )
-        place = "aten/src/ATen/native/layer_norm.cpp:346"
-        warn_once(triggered(text, place), key=place)
 
 
 def _rms_node(input: Any, *rest: Any) -> str:
@@ -319,11 +263,11 @@ def rms_norm(
             f"Input tensor must have at least {len(normalized_shape)} dimensions, but "
             f"got {input.ndim}"
         )
-    _check_normalized(input, normalized_shape, "", weight=weight)
+    check_normalized(input, normalized_shape, "", weight=weight)
     if not jnp.issubdtype(input.dtype, jnp.inexact):
         floating_only(input, "rms_norm")
     if weight is not None and weight.dtype != input.dtype:
-        _warn_of_mixed(input, weight)
+        warn_of_mixed(input, weight)
     x = widened(input)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     if eps is None:
@@ -368,7 +312,7 @@ def group_norm(
                 f"channels in input, but got {name} of shape {list(x.shape)} and input "
                 f"of shape {list(input.shape)}"
             )
-    _check_mixed(input, weight, bias)
+    check_mixed(input, weight, bias)
     floating_only(input, "GroupNormKernelImpl")
     rest = math.prod(input.shape[2:])
     grouped = widened(input).reshape(n, num_groups, channels // num_groups * rest)

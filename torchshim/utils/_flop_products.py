@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from torchshim._core.avals import abstract
 from torchshim._core.batching import BatchedCall
-from torchshim._core.call import Call, PythonCall, VjpCall, abstract
+from torchshim._core.call import Call, PythonCall, VjpCall
 from torchshim._core.forward import JvpCall
 from torchshim._errors import Unsupported
 

@@ -1,10 +1,11 @@
-"""Operands of other dtypes, or of too few dimensions, given to layers."""
+"""Operands of other dtypes, of few dimensions or without elements, given to layers."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 
 def _shown(torch: Any, line: str) -> Any:
@@ -257,3 +258,45 @@ def rms_norm_warns_once_of_other_weights(torch):
     for dtype in torch.float64, torch.complex64, torch.float16:
         x = torch.ones(2, 3, dtype=dtype)
         yield torch.nn.functional.rms_norm(x, (3,), torch.ones(3))
+
+
+@case
+def normalizations_of_few_dimensions(torch):
+    f, ones = torch.nn.functional, torch.ones
+    for shape in (0,), (3,), (1,), (), (0, 3), (2, 0), (3, 2):
+        for channels in {(*shape, 1)[0], (*shape, 1, 1)[1]}:
+            for has_statistics, affine, training in itertools.product(
+                [False, True], repeat=3
+            ):
+                for norm in f.batch_norm, f.instance_norm:
+                    statistics, scales = (
+                        (ones(channels), ones(channels)) if given else (None, None)
+                        for given in (has_statistics, affine)
+                    )
+                    yield attempt(norm, ones(shape), *statistics, *scales, training)
+                    yield statistics
+
+
+@case
+def similarities_of_few_dimensions(torch):
+    for shape in (), (3,), (0,), (2, 3):
+        for other in (), (3,), (1,), (2, 3), (2, 1):
+            for dim in 0, 1, -1, -2:
+                x = torch.ones(shape, requires_grad=True)
+                y = attempt(
+                    torch.nn.functional.cosine_similarity, x, torch.ones(other), dim
+                )
+                yield y
+                if isinstance(y, torch.Tensor):
+                    yield torch.autograd.grad(y.sum(), x)
+
+
+@case.over(dilation=[1, 2], transposed=[False, True])
+def empty_kernels(torch, dilation, transposed):
+    F = torch.nn.functional
+    for kernel in (0,), (0, 3), (1, 0), (0, 0), (1, 0, 1), (2, 2, 0):
+        n = len(kernel)
+        call = getattr(F, f"conv_transpose{n}d" if transposed else f"conv{n}d")
+        x, w = torch.zeros(1, 1, *[4] * n), torch.zeros(1, 1, *kernel)
+        yield attempt(call, x, w, dilation=dilation)
+        yield attempt(call, x, w, dilation=dilation, stride=2, padding=1)
