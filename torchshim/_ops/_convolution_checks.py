@@ -66,7 +66,6 @@ def check_types(
     dilation: Ints = (),
 ) -> None:
     """Raises where dtypes differ, or PyTorch has no kernel for them."""
-    a, b = from_array_dtype(input.dtype), from_array_dtype(weight.dtype)
     flat = input.ndim < 5
     no_integers = BOOL if input.dtype == jnp.int64 else BOOL + INT
     if transposed:
@@ -75,14 +74,11 @@ def check_types(
         refuse("slow_conv_dilated<>", input, no_integers)
     else:
         refuse("slow_conv2d_cpu" if flat else "compute_columns3d", input, BOOL)
-    others = (
-        [("weight", weight)] if bias is None else [("weight", weight), ("bias", bias)]
-    )
-    onednn = _by_onednn(input, weight, groups)
-    for name, other in others:
-        b = from_array_dtype(other.dtype)
-        if b is a:
+    a, onednn = from_array_dtype(input.dtype), _by_onednn(input, weight, groups)
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is None or other.dtype == input.dtype:
             continue
+        b = from_array_dtype(other.dtype)
         if onednn:
             raise RuntimeError(
                 f"{_differ(input, other, name)} or input should be a MKLDNN tensor and "

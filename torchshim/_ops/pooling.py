@@ -155,9 +155,8 @@ def _check_dimensions(pool: str, input: Array, n: int) -> None:
                 f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
                 f"for argument #1 'self' (while checking arguments for {pool})"
             )
-        if pool == "avg_pool2d" and input.ndim < 3:
-            size_at(input.shape, -3)  # raises
         if pool == "avg_pool2d":
+            size_at(input.shape, -3)  # raises if there are fewer
             return  # told with the empty ones
         raise RuntimeError(
             f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
