@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from compat_suite.public import listing
+from compat_suite.public.coverage import HAS, coverage
 from tests.oracle import attempt, case
 
 
@@ -123,6 +125,18 @@ def what_a_star_imports(torch, module):
 
     found = import_module(f"{torch.__name__}.{module}")
     return sorted(found.__all__), all(hasattr(found, n) for n in found.__all__)
+
+
+@case
+def what_a_star_of_torch_imports(torch):
+    scope = {}
+    exec(f"from {torch.__name__} import *", scope)
+    lacking = {n for n, state in coverage()["torch"].items() if state != HAS}
+    names = [n for n in listing.read()["torch"] if n not in lacking]
+    yield [name for name in names if name in scope]
+    yield [name for name in names if name not in scope]
+    yield scope["float"] is torch.float32, scope["abs"](scope["tensor"](-1.0))
+    yield scope["newaxis"], scope["pi"], "random" in scope, "Parameter" in scope
 
 
 @case

@@ -2,6 +2,7 @@
 
 import gc as _gc
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -18,10 +19,10 @@ from torchshim import (
     _tensor_str as _tensor_str,
 )
 from torchshim import (
-    autograd,
-    cuda,
-    random,
-    storage,
+    autograd as autograd,
+)
+from torchshim import (
+    cuda as cuda,
 )
 from torchshim import (
     fft as fft,
@@ -30,13 +31,20 @@ from torchshim import (
     linalg as linalg,
 )
 from torchshim import (
+    random as random,
+)
+from torchshim import (
     signal as signal,
 )
 from torchshim import (
     special as special,
 )
-from torchshim._alias import install, uninstall
+from torchshim import (
+    storage as storage,
+)
+from torchshim._alias import install as install
 from torchshim._alias import know_torch as _know_torch
+from torchshim._alias import uninstall as uninstall
 from torchshim._core import garbage as _garbage  # noqa: F401 (it watches collections)
 from torchshim._core.device import (
     device,
@@ -56,9 +64,11 @@ from torchshim._core.meta import Size
 from torchshim._core.promotion import can_cast, promote_types
 from torchshim._core.random import Generator, default_generator
 from torchshim._derived import namespace as _namespace
-from torchshim._explain import explain
+from torchshim._explain import explain as explain
 from torchshim._functions.defaults import (
-    set_default_dtype,
+    set_default_dtype as set_default_dtype,
+)
+from torchshim._functions.defaults import (
     set_default_tensor_type,
 )
 from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
@@ -69,7 +79,7 @@ from torchshim._library.tags import Tag as Tag
 from torchshim._printing import set_printoptions
 from torchshim._questions import deprecated_question as _deprecated_question
 from torchshim._tensor import Tensor
-from torchshim._version import torch_version as __version__
+from torchshim._version import torch_version as __version__  # noqa: F401
 from torchshim.autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled,
     is_anomaly_enabled,
@@ -81,7 +91,9 @@ from torchshim.autograd.grad_mode import (
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
-    set_grad_enabled,
+)
+from torchshim.autograd.grad_mode import (
+    set_grad_enabled as set_grad_enabled,
 )
 from torchshim.random import thread_safe_generator
 
@@ -178,14 +190,26 @@ from torchshim import (
     _conditions,
     _questions,
     _settings,
-    amp,
-    multiprocessing,
-    nn,
-    optim,
-    serialization,
-    utils,
+)
+from torchshim import (
+    amp as amp,
 )
 from torchshim import func as func
+from torchshim import (
+    multiprocessing as multiprocessing,
+)
+from torchshim import (
+    nn as nn,
+)
+from torchshim import (
+    optim as optim,
+)
+from torchshim import (
+    serialization as serialization,
+)
+from torchshim import (
+    utils as utils,
+)
 from torchshim._compile import compile
 from torchshim._errors import AcceleratorError, OutOfMemoryError
 from torchshim._picture import graph as graph
@@ -210,6 +234,21 @@ del _module
 if _collecting:
     _gc.enable()
 
+# What stands here and PyTorch's star import leaves out.
+_NOT_STARRED = frozenset(
+    (
+        *("BFloat16Storage", "BFloat16Tensor", "ComplexDoubleStorage"),
+        *("ComplexFloatStorage", "HalfStorage", "HalfTensor", "Storage"),
+        *("broadcast_shapes", "channels_last", "channels_last_3d", "classproperty"),
+        *("compiled_with_cxx11_abi", "contiguous_format", "eig", "explain"),
+        *("from_dlpack", "get_file_path", "graph", "install", "jagged"),
+        *("legacy_contiguous_format", "lstsq", "lu", "matrix_rank", "pca_lowrank"),
+        *("preserve_format", "segment_reduce", "set_default_dtype", "set_grad_enabled"),
+        *("solve", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc"),
+        *("sparse_csr", "strided", "svd_lowrank", "symeig", "to_dlpack"),
+        *("uninstall", "unique", "while_loop", *_SCHEMES),
+    )
+)
 __all__ = [
     "AcceleratorError",
     "Event",
@@ -221,19 +260,15 @@ __all__ = [
     "Tensor",
     "TypedStorage",
     "UntypedStorage",
-    "__version__",
-    "amp",
     "autocast",
-    "autograd",
     "can_cast",
     "compile",
-    "cuda",
     "default_generator",
     "device",
     "dtype",
     "e",
     "enable_grad",
-    "explain",
+    "export",
     "finfo",
     "fork",
     "get_default_device",
@@ -241,7 +276,6 @@ __all__ = [
     "iinfo",
     "inf",
     "inference_mode",
-    "install",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
@@ -249,26 +283,22 @@ __all__ = [
     "layout",
     "load",
     "memory_format",
-    "multiprocessing",
     "nan",
     "newaxis",
-    "nn",
     "no_grad",
-    "optim",
     "pi",
     "promote_types",
-    "random",
     "save",
-    "serialization",
     "set_anomaly_enabled",
     "set_default_device",
-    "set_default_dtype",
     "set_default_tensor_type",
-    "set_grad_enabled",
     "set_printoptions",
-    "storage",
     "thread_safe_generator",
-    "uninstall",
-    "utils",
     "wait",
 ]
+# The operators, dtypes, and what is imported when it is used.
+__all__ += sorted(
+    name
+    for name in {*globals(), *_LAZY_NAMES}.difference(__all__, _NOT_STARRED)
+    if name[0] != "_" and not isinstance(globals().get(name), _ModuleType)
+)
