@@ -1,10 +1,8 @@
-"""`torch.masked` compared with PyTorch; what of it is refused."""
+"""`torch.masked` compared with PyTorch. Masked tensors: `test_masked_tensor.py`."""
 
 from __future__ import annotations
 
 import importlib
-
-import pytest
 
 from tests.oracle import attempt, case
 
@@ -71,16 +69,6 @@ def normalizations(torch):
     leaf = x.clone().requires_grad_()
     out = masked.softmax(leaf, 1, mask=mask[:1])
     yield torch.autograd.grad((out * x).sum(), leaf), masked.is_masked_tensor(x)
-
-
-def test_masked_tensors_are_refused() -> None:
-    import torchshim as torch
-
-    x = torch.ones(2)
-    with pytest.raises(NotImplementedError, match="masked_tensor is not supported"):
-        torch.masked.masked_tensor(x, x > 0)
-    with pytest.raises(NotImplementedError, match="masked_tensor is not supported"):
-        torch.masked.MaskedTensor(x, x > 0)
 
 
 @case.over("sum", "prod", "amax", "argmin", "mean", "median", "norm", "logsumexp", "x")

@@ -548,3 +548,35 @@ def attributes_beside_a_mixin(torch):
     y.__dict__ = x.__dict__.copy()
     y.__dict__["more"] = 1
     yield x + y, dict(vars(y)), y.more, dict(vars(x)), first
+
+
+@case
+def backward_passes_that_a_class_sees(torch):
+    seen = []
+
+    class Seeing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, name_of(args), sorted(kwargs or {})))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, requires_grad=True)
+    torch.autograd.backward((x * 2).as_subclass(Seeing), torch.ones(2))
+    torch.autograd.backward([(x * 2).as_subclass(Seeing)], [torch.ones(2)], True)
+    torch.autograd.backward(x * 2, torch.ones(2), inputs=x.as_subclass(Seeing))
+    yield list(seen), x.grad
+    seen.clear()
+    found = torch.autograd.grad((x * 2).as_subclass(Seeing), x, torch.ones(2))
+    yield name_of(found), list(seen)
+    found = torch.autograd.grad((x * 2).as_subclass(Seeing), {"x": x}, torch.ones(2))
+    yield sorted(found), name_of(found["x"])
+
+    class Refusing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    for function in (torch.autograd.backward, torch.autograd.grad):
+        y = (x * 2).as_subclass(Refusing)
+        error = attempt(function, y, x)
+        yield type(error).__name__, str(error).partition(" on types")[0]

@@ -268,7 +268,6 @@ __all__ = [
     "dtype",
     "e",
     "enable_grad",
-    "export",
     "finfo",
     "fork",
     "get_default_device",
@@ -297,8 +296,8 @@ __all__ = [
     "wait",
 ]
 # The operators, dtypes, and what is imported when it is used.
-__all__ += sorted(
+__all__ += sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     name
-    for name in {*globals(), *_LAZY_NAMES}.difference(__all__, _NOT_STARRED)
+    for name in {*globals(), *_LAZY_NAMES, "export"}.difference(__all__, _NOT_STARRED)
     if name[0] != "_" and not isinstance(globals().get(name), _ModuleType)
 )

@@ -377,6 +377,7 @@ F.conv_transpose2d(R(4, 3, 3), R(4, 2, 3, 3))
 F.conv_transpose3d(R(1, 2, 2, 2, 2), R(2, 3, 2, 2, 2), R(3), stride=2)
 F.unfold(R(2, 3, 4, 5), (2, 3), padding=1, stride=2)
 F.fold(R(1, 8, 9), (4, 4), 2)
+F.fold(R(1, 4, 4) > 0, (3, 3), 2)
 F.fold(R(8, 4), (5, 4), 2, dilation=2, padding=(0, 1), stride=(1, 2))
 """
 

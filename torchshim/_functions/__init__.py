@@ -39,7 +39,6 @@ from torchshim._functions import (  # noqa: F401
     native,
     native_attention,
     native_gradients,
-    nested_autograd,
     nested_construct,
     nested_elements,
     nested_products,

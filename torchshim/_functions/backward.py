@@ -14,6 +14,7 @@ from torchshim._core.record import local
 from torchshim._derived import fns
 from torchshim._errors import triggered, warn, warn_once
 from torchshim._errors import warn_always as warn_always
+from torchshim._overrides import handle, overriding
 from torchshim._tensor import Tensor
 
 REFERENCE_CYCLE = triggered(
@@ -74,9 +75,44 @@ def backward(
     if inputs is not None and not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = _sequence(tensors)
-    cotangents = make_grads(roots, _given(grad_tensors, len(roots)), False)
+    if (found := _overriding(*roots, *wanted)) is not None:
+        options = {
+            "grad_tensors": grad_tensors,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "inputs": None if inputs is None else tuple(wanted),
+        }
+        handle(backward, found, (tuple(roots),), options)
+        return
+    given = _given(grad_tensors, len(roots))
+    if any(map(_is_composed, (*roots, *wanted))):
+        given = _in_values(roots, given)
+        roots, wanted = _values(roots), _values(wanted)
+    cotangents = make_grads(roots, given, False)
     retain = create_graph if retain_graph is None else retain_graph
     _run(roots, cotangents, retain, create_graph, wanted, True, True)
+
+
+def _overriding(*tensors: Any) -> list[Any] | None:
+    """Who overrides a backward pass; composed tensors do not."""
+    return overriding([t for t in tensors if not _is_composed(t)])
+
+
+def _is_composed(value: Any) -> bool:
+    return isinstance(value, Tensor) and value._composed
+
+
+def _values(tensors: Sequence[Any]) -> list[Any]:
+    """Tensors with the values of composed ones in their place: these have the graph."""
+    return [t._v if _is_composed(t) else t for t in tensors]
+
+
+def _in_values(roots: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """Gradients of roots, of composed ones those of their values."""
+    return [
+        root._values_of(grad) if grad is not None and _is_composed(root) else grad
+        for root, grad in zip(roots, given, strict=True)
+    ]
 
 
 def grad(
@@ -113,6 +149,20 @@ def grad(
     wanted = _inputs(inputs, "grad")
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if (found := _overriding(*roots, *wanted)) is not None:
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }
+        result = handle(grad, found, (tuple(roots), tuple(wanted)), options)
+        return (
+            dict(zip(inputs, result, strict=True)) if type(inputs) is dict else result
+        )
     if not only_inputs:
         warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). "
@@ -121,6 +171,10 @@ def grad(
             FutureWarning,
         )
     given = _given(grad_outputs, len(roots))
+    asked = wanted
+    if any(map(_is_composed, (*roots, *wanted))):
+        given = _in_values(roots, given)
+        roots, wanted = _values(roots), _values(wanted)
     cotangents = make_grads(roots, given, is_grads_batched)
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
@@ -133,9 +187,19 @@ def grad(
         )
     if materialize_grads:
         results = _materialized(results, wanted, create_graph)
+    if asked is not wanted:
+        pairs = zip(asked, results, strict=True)
+        results = [
+            t._gradient(g) if g is not None and _is_composed(t) else g for t, g in pairs
+        ]
     if type(inputs) is dict:
         return dict(zip(inputs, results, strict=True))
     return tuple(results)
+
+
+# The namespace that handlers' errors name.
+for _function in (backward, grad):
+    _function.__overrides__ = "torch.autograd"
 
 
 def _refuse_in_transform() -> None:

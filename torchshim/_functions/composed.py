@@ -204,3 +204,11 @@ def planned(name: Any, make: Callable[..., Any], *indices: TensorBase) -> Any:
         plans.clear()
     plans[key] = [weakref.ref(t) for t in others], versions, plan
     return plan
+
+
+def recompute_input(func: Any, input: Any, after: Any) -> Any:
+    """As the operator of that name, which checkpointing uses, of the values."""
+    after = [t._v if isinstance(t, Composed) else t for t in after]
+    if not isinstance(input, Composed):
+        return func(input, after)
+    return input._like(func(input._v, after))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core.layout import contiguous_format, strided
-from torchshim._functions.composed import refreshed
+from torchshim._functions.composed import recompute_input, refreshed
 from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.nested_construct import jagged_from_list
-from torchshim._functions.nested_nodes import named
+from torchshim._functions.nested_nodes import named, vmap_enter
 from torchshim._functions.nested_tensor import (
     check_total,
     fits,
@@ -21,6 +21,9 @@ from torchshim._functions.nested_tensor import (
     strict,
 )
 from torchshim._tensor import Tensor
+
+handles("_recompute_input")(recompute_input)
+handles("_vmap_enter")(vmap_enter)
 
 #: Functions of single elements; those with `_` at the end write in place as well.
 _SINGLE = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from torchshim._core.record import local
 from torchshim._derived import fns
@@ -51,3 +51,8 @@ def renamed(values: Any, node: str) -> Any:
     if values._tmeta.requires_grad and local.rec.grad:
         return viewed(values, node)
     return values
+
+
+def vmap_enter(func: Any, *args: Any) -> NoReturn:
+    """Refused: `vmap` maps over dense tensors."""
+    raise NotImplementedError("vmap is not supported for nested tensors")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torchshim._core.layout import strided as _strided
-from torchshim._functions import nested_autograd
-from torchshim._functions.composed import refreshed
+from torchshim._functions.composed import recompute_input, refreshed
 from torchshim._functions.convert import CAST_METHODS
-from torchshim._functions.nested_nodes import named
+from torchshim._functions.nested_nodes import named, vmap_enter
 from torchshim._functions.nested_strided import (
     Arrangement,
     columns,
@@ -43,10 +42,8 @@ _PLAIN = {
     **{"__iadd__": "add_", "__imul__": "mul_"},
 }
 
-handles("grad")(nested_autograd.grad)
-handles("backward")(nested_autograd.backward)
-handles("_vmap_enter")(nested_autograd.vmap_enter)
-handles("_recompute_input")(nested_autograd.recompute_input)
+handles("_vmap_enter")(vmap_enter)
+handles("_recompute_input")(recompute_input)
 
 
 def rewrapped(tensor: Any, made: Any) -> Any:

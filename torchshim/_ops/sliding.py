@@ -138,10 +138,13 @@ def col2im(
             f"input.size(2)={x.shape[2]}."
         )
     refuse("col2im_out_cpu", input, INT)
+    # Truth values add up to whether there is any; they have no gradient.
+    x = x.astype(jnp.float32) if (truths := x.dtype == jnp.bool_) else x
     shape = (x.shape[0], x.shape[1] // places, *output_size)
     _, pull = jax.vjp(
         lambda image: _columns(image, kernel_size, dilation, padding, stride, out),
         jnp.zeros(shape, x.dtype),
     )
     (image,) = pull(x)
+    image = image != 0 if truths else image
     return image[0] if input.ndim == 2 else image

@@ -8,11 +8,9 @@ from typing import Any as _Any
 
 from torchshim._functions import autograd as _methods
 from torchshim._functions.backward import _given as _tensor_or_tensors_to_tuple
-from torchshim._functions.backward import backward, make_grads
+from torchshim._functions.backward import backward, grad, make_grads
 from torchshim._functions.backward import edge_meta as _edge_meta
-from torchshim._functions.backward import grad as _grad
 from torchshim._functions.saved_values import SavedTensor as SavedTensor
-from torchshim._overrides import overridable as _overridable
 from torchshim.autograd import _without_data as _without_data
 from torchshim.autograd import (
     anomaly_mode,
@@ -45,8 +43,6 @@ _make_grads = make_grads
 assert anomaly_mode
 assert is_multithreading_enabled and is_view_replay_enabled
 assert _force_original_view_tracking and _unsafe_preserve_version_counter
-
-grad = _overridable(_grad, "torch.autograd", python=True)
 
 __all__ = [
     "Function",

@@ -1,13 +1,11 @@
 """Reductions and normalizations of the elements that a mask chooses.
 
 Elements where the mask is False are as if they were not there; what has none left gets
-the operation's identity. `masked_tensor` and its class are not supported.
+the operation's identity. A `MaskedTensor` has its mask with it.
 https://docs.pytorch.org/docs/2.13/masked.html
 """
 
 from __future__ import annotations
-
-from typing import Any, NoReturn
 
 from torchshim.masked import _ops as _ops
 from torchshim.masked._masks import _canonical_dim as _canonical_dim
@@ -39,6 +37,8 @@ from torchshim.masked._ops import (
     sum,
     var,
 )
+from torchshim.masked.maskedtensor.core import MaskedTensor, is_masked_tensor
+from torchshim.masked.maskedtensor.creation import as_masked_tensor, masked_tensor
 
 __all__ = [
     "MaskedTensor",
@@ -65,32 +65,3 @@ __all__ = [
     "sum",
     "var",
 ]
-
-
-def _refuse() -> NoReturn:
-    raise NotImplementedError(
-        "torch.masked.masked_tensor is not supported: keep data and mask apart, and "
-        "pass mask= to the functions of torch.masked"
-    )
-
-
-class MaskedTensor:
-    """Not supported: NotImplementedError."""
-
-    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
-        _refuse()
-
-
-def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> NoReturn:
-    """Not supported: NotImplementedError."""
-    _refuse()
-
-
-def as_masked_tensor(data: Any, mask: Any) -> NoReturn:
-    """Not supported: NotImplementedError."""
-    _refuse()
-
-
-def is_masked_tensor(obj: Any, /) -> bool:
-    """Always False, as there are no masked tensors."""
-    return isinstance(obj, MaskedTensor)

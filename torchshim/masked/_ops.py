@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from torchshim._core import dtypes
 from torchshim._derived import fns
@@ -40,6 +42,8 @@ __all__ = [
     "var",
 ]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
 _SMALL_INTEGERS = (
     dtypes.uint8,
     dtypes.bool_,
@@ -55,9 +59,23 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
     return dtypes.int64 if input.dtype in _SMALL_INTEGERS else input.dtype
 
 
+def _of_parts(function: _F) -> _F:
+    """Lets a function take a `MaskedTensor`, whose own mask is the one that counts."""
+
+    @functools.wraps(function)
+    def taking(input: Any, *args: Any, **kwargs: Any) -> Any:
+        mask = getattr(input, "_masked_mask", None)
+        if mask is not None:
+            input, kwargs = input.get_data(), {**kwargs, "mask": mask}
+        return function(input, *args, **kwargs)
+
+    return taking  # type: ignore[return-value]
+
+
 # -- reductions ------------------------------------------------------------------------
 
 
+@_of_parts
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -77,6 +95,7 @@ def sum(
     return x.sum(_canonical_dim(dim, x.ndim), bool(keepdim), dtype=dtype)
 
 
+@_of_parts
 def prod(
     input: Tensor,
     dim: Any = None,
@@ -93,6 +112,7 @@ def prod(
     return x
 
 
+@_of_parts
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Sums from the first element on. Follows ``torch.masked.cumsum``."""
     (axis,) = _canonical_dim(dim, input.ndim)[:1]
@@ -101,6 +121,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> T
     return x.cumsum(axis, dtype=dtype)
 
 
+@_of_parts
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Products from the first element on. Follows ``torch.masked.cumprod``."""
     (axis,) = _canonical_dim(dim, input.ndim)[:1]
@@ -109,6 +130,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     return x.cumprod(axis, dtype=dtype)
 
 
+@_of_parts
 def amax(
     input: Tensor,
     dim: Any = None,
@@ -121,6 +143,7 @@ def amax(
     return _bound("amax", input, dim, keepdim, dtype, mask)
 
 
+@_of_parts
 def amin(
     input: Tensor,
     dim: Any = None,
@@ -141,6 +164,7 @@ def _bound(
     return found if dtype is None else found.to(dtype=dtype)
 
 
+@_of_parts
 def argmax(
     input: Tensor,
     dim: int | None = None,
@@ -156,6 +180,7 @@ def argmax(
     return _place("argmax", input, dim, keepdim, dtype, mask)
 
 
+@_of_parts
 def argmin(
     input: Tensor,
     dim: int | None = None,
@@ -189,7 +214,7 @@ def _count(input: Any, dim: Any, keepdim: Any, mask: Any) -> Any:
 
 
 def mean(
-    input: Tensor,
+    input: Any,
     dim: Any = None,
     *,
     keepdim: bool | None = False,
@@ -203,7 +228,10 @@ def mean(
     >>> torch.masked.mean(x, mask=torch.tensor([True, False, True]))
     tensor(2.)
     """
-    x: Any = input
+    x, counted = input, mask
+    if (own := getattr(input, "_masked_mask", None)) is not None:
+        # PyTorch counts all elements, unless a mask is given as well.
+        x, mask, counted = x.get_data(), own, None if mask is None else own
     source = "Input" if dtype is None else "Optional"
     dtype = x.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
@@ -212,9 +240,10 @@ def mean(
             f"floating point or complex dtype. Got: {dtype}"
         )
     total: Any = sum(x, dim, keepdim=keepdim, dtype=dtype, mask=mask)
-    return total / _count(x, dim, keepdim, mask)
+    return total / _count(x, dim, keepdim, counted)
 
 
+@_of_parts
 def median(
     input: Tensor,
     dim: int = -1,
@@ -244,6 +273,7 @@ def median(
     return found.to(dtype=dtype)
 
 
+@_of_parts
 def logsumexp(
     input: Tensor,
     dim: Any = None,
@@ -278,6 +308,7 @@ def logaddexp(
     return found.to(dtype=input.dtype if dtype is None else dtype)
 
 
+@_of_parts
 def norm(
     input: Tensor,
     ord: float | None = 2.0,
@@ -296,6 +327,7 @@ def norm(
     return fns.vector_norm(x, order, dims, bool(keepdim), dtype=dtype)
 
 
+@_of_parts
 def var(
     input: Tensor,
     dim: Any = None,
@@ -310,6 +342,7 @@ def var(
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@_of_parts
 def std(
     input: Tensor,
     dim: Any = None,
@@ -355,6 +388,7 @@ def _variance(
 # -- normalizations --------------------------------------------------------------------
 
 
+@_of_parts
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Softmax over the elements chosen. Follows ``torch.masked.softmax``.
 
@@ -365,6 +399,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> 
     return _normalized(_softmax, "amax", input, dim, dtype, mask)
 
 
+@_of_parts
 def log_softmax(
     input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None
 ) -> Tensor:
@@ -372,6 +407,7 @@ def log_softmax(
     return _normalized(_log_softmax, "amax", input, dim, dtype, mask)
 
 
+@_of_parts
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Softmax of what is negated. Follows ``torch.masked.softmin``."""
     return _normalized(_softmin, "amin", input, dim, dtype, mask)
@@ -391,6 +427,7 @@ def _normalized(
     return function(combined(extreme, input, mask), axis, dtype=dtype)
 
 
+@_of_parts
 def normalize(
     input: Tensor,
     ord: float,

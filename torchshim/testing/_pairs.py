@@ -394,6 +394,9 @@ class TensorLikePair(Pair):
         if layout == "jagged":
             pair = actual._v, expected._v
             self._compare_regular_values_close(*pair, **options)
+        elif hasattr(actual, "_masked_mask") and hasattr(expected, "_masked_mask"):
+            pair = actual.to_tensor(0), expected.to_tensor(0)
+            self._compare_regular_values_close(*pair, **options)
         elif layout in _SPARSE:
             self._compare_sparse_values(_SPARSE[layout], actual, expected, options)
         else:
