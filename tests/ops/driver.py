@@ -116,9 +116,12 @@ def _errors(torch: Any, key: str) -> dict[str, Any]:
     for number, each in enumerate(SAMPLES[key].make()):
         if each.fails:
             args, kwargs = arguments(torch, each, grad=False)
+            function = function_of(torch, op)
 
-            def call(args: Any = args, kwargs: Any = kwargs) -> Any:
-                results = plain(function_of(torch, op)(*args, **kwargs))
+            def call(
+                function: Any = function, args: Any = args, kwargs: Any = kwargs
+            ) -> Any:
+                results = plain(function(*args, **kwargs))
                 return [r.tolist() for r in results]
 
             shown[f"{number}: {_text(each)}"] = attempt(call)
@@ -133,7 +136,7 @@ def _forms(torch: Any, op: Any, each: Sample, first: bool) -> dict[str, Any]:
     result = shown["function"] = attempt(function, *args, **kwargs)
     if isinstance(result, Exception):
         return shown
-    if any(not a.flags.c_contiguous for a in _arrays(each)):
+    if op.view or any(not a.flags.c_contiguous for a in _arrays(each)):
         shown["strides"] = [tuple(r.stride()) for r in plain(result)]
     if grad:
         leaves = [a for a in flat((args, kwargs)) if is_tensor(a) and a.requires_grad]
@@ -141,12 +144,14 @@ def _forms(torch: Any, op: Any, each: Sample, first: bool) -> dict[str, Any]:
     args, kwargs = arguments(torch, each, False)
     on_tensor = bool(args) and is_tensor(args[0])
     if first and op.method and on_tensor and "method" in each.forms:
-        name = op.method if isinstance(op.method, str) else op.public
-        shown["method"] = attempt(getattr(args[0], name, None), *args[1:], **kwargs)
+        method = getattr(args[0], method_name(op))
+        shown["method"] = attempt(method, *args[1:], **kwargs)
     if first and "keywords" in each.forms:
         names = [p.name for p in op.params]
-        if op.params[-1].role != "Shape":
+        if op.params[-1].role != "Shape" and (op.namespaces or args):
             named = dict(zip(names, args, strict=False))
+            if not op.namespaces:  # a method has its tensor already
+                function = getattr(named.pop(names[0]), method_name(op))
             shown["keywords"] = attempt(function, **named, **kwargs)
     if first and op.out and op.namespaces and "out" in each.forms:
         outs = [torch.tensor([], dtype=r.dtype) for r in plain(result)]
@@ -155,17 +160,24 @@ def _forms(torch: Any, op: Any, each: Sample, first: bool) -> dict[str, Any]:
         shown["out"] = returned, given, returned is given
     if op.inplace and on_tensor and "inplace" in each.forms:
         args, kwargs = arguments(torch, each, False)
-        name = op.method if isinstance(op.method, str) else op.public
-        returned = attempt(getattr(args[0], f"{name}_", None), *args[1:], **kwargs)
+        method = getattr(args[0], f"{method_name(op)}_")
+        returned = attempt(method, *args[1:], **kwargs)
         shown["inplace"] = returned, args[0], returned is args[0]
     return shown
 
 
+def method_name(op: Any) -> str:
+    """What tensors call the method of an operator."""
+    return op.method if isinstance(op.method, str) else op.public
+
+
 def function_of(torch: Any, op: Any) -> Callable[..., Any]:
-    """The public function of an operator, or a call of its method."""
+    """The public function of an operator, or its method.
+
+    AttributeError if there is none, so that nothing is recorded of a wrong name.
+    """
     if not op.namespaces:
-        name = op.method if isinstance(op.method, str) else op.public
-        return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+        return getattr(torch.Tensor, method_name(op))
     found = torch
     for part in op.namespaces[0].split(".")[op.namespaces[0].startswith("torch") :]:
         found = getattr(found, part)

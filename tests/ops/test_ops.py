@@ -1,8 +1,12 @@
 """Every operator has samples, so that it is compared with PyTorch."""
 
+from __future__ import annotations
+
+import pytest
+
 from tests.ops import driver
 from tests.ops.samples import SAMPLES
-from torchshim._core.op import COMPUTED, DERIVED
+from torchshim._core.op import Array, op
 
 
 def test_every_operator_has_samples() -> None:
@@ -14,16 +18,30 @@ def test_samples_are_of_operators() -> None:
     assert sorted(SAMPLES.keys() - driver.registry().keys()) == []
 
 
-def test_what_operators_save_are_parameters_of_theirs() -> None:
-    # A name that is none would be forgotten when the tensors it means are read.
-    wrong = {}
-    for name, op in driver.registry().items():
-        known = {COMPUTED, *DERIVED, *(p.name for p in op.params)}
-        saved = set(op.saved(tuple(op.saves)))
-        if isinstance(op.saves, dict):
-            saved |= set(op.saves)
-        if op.results == "tensor":
-            known -= {"result0", "result1"}
-        if saved - known:
-            wrong[name] = saved - known
-    assert wrong == {}
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"saves": ("inptu",)},
+        {"saves": {"input": ("otehr",)}},
+        {"differentiable": ("input", "inptu")},
+        {"passes": ("inptu",)},
+        {"varies": {"inptu": (0.0, 1.0)}},
+        {"operands": ("inptu",)},
+        {"fits": ("inptu",)},
+        {"apart": ("other",)},
+        {"curved": {"input": ("other",)}},
+        {"promote": "int_to_flaot"},
+        {"layout": "preseve"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_a_declaration_names_is_there(wrong) -> None:
+    def misdeclared(input):
+        return input
+
+    misdeclared.__annotations__ = {"input": "Array", "return": "Array"}
+
+    before = set(driver.registry())
+    with pytest.raises(ValueError, match="operator 'misdeclared'"):
+        op(**wrong)(misdeclared)
+    assert set(driver.registry()) == before

@@ -16,11 +16,11 @@ import numpy as np
 
 from torchshim._core import dtypes, promotion
 from torchshim._core.avals import Avals, infer_avals
+from torchshim._core.declared import DERIVED
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.meta import broadcast_shape, contiguous_strides
 from torchshim._core.op import (
-    DERIVED,
     IN_RANGE,
     INDEX,
     INDICES,

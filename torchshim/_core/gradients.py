@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from torchshim._core.batching import alone, seen_by
 from torchshim._core.call import Call, VjpCall, interned_vjp
+from torchshim._core.declared import COMPUTED, DERIVED
 from torchshim._core.dependence import dependence, sources_of
 from torchshim._core.forward import JvpCall
 from torchshim._core.meta import Meta
 from torchshim._core.naming import WRAPPED, grad_name, saved_operands
-from torchshim._core.op import COMPUTED, DERIVED, REGISTRY
+from torchshim._core.op import REGISTRY
 from torchshim._core.state import State
 
 RESULT_REPLACED = (

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from torchshim._core.batching import alone
 from torchshim._core.call import Call, VjpCall
+from torchshim._core.declared import DERIVED
 from torchshim._core.dtypes import type_name
 from torchshim._core.forward import JvpCall
-from torchshim._core.op import DERIVED
 from torchshim._core.state import IDENTITY, State
 from torchshim._core.storage import TensorBase
 
@@ -426,7 +426,12 @@ def saved_operands(event: State, call: Any, wrt: Sequence[int]) -> list[int]:
     slots = []
     for name in in_order(event, call.saved(wrt)):
         if name == "result":
-            slots += list(range(event.slot, event.n_slots))
+            names = call.op.named_result or ()
+            slots += [
+                slot
+                for i, slot in enumerate(range(event.slot, event.n_slots))
+                if names[i : i + 1] != ("info",)  # a mark of errors, in no formula
+            ]
         elif name in ("result0", "result1"):
             slots.append(event.slot + int(name[-1]))
         else:

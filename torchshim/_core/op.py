@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from torchshim._core.declared import check
 from torchshim._core.dtypes import INTEGER
 
 # Roles of parameters, read off the annotation of an operator's function.
@@ -232,13 +233,6 @@ def bends(call: Any, wrt: Sequence[int], i: int) -> bool:
 
 REGISTRY: dict[str, Op] = {}
 
-# What `saves` may name beside parameters: the operands are kept in their place.
-DERIVED = frozenset({"result", "result0", "result1", "intermediate"})
-# Beside names of parameters: also what is computed of the first of them on the way.
-COMPUTED = "computed"
-# What is saved, but by no name.
-UNNAMED = frozenset({"intermediate", COMPUTED})
-
 
 def _narrow(metas: Sequence[Any]) -> bool:
     """Whether integers may be too large for the elements of one of these tensors."""
@@ -431,7 +425,7 @@ def op(
         )
         order = layout or ("preserve" if promote else None)
         element_wise = tuple(p.name for p in params) if order == "preserve" else ()
-        REGISTRY[key] = Op(
+        made = Op(
             fn,
             name=key,
             public=public or key,
@@ -485,6 +479,8 @@ def op(
             module=fn.__module__,
             doc=inspect.getdoc(fn) or "",
         )
+        check(made)
+        REGISTRY[key] = made
         return fn
 
     return declare if fn is None else declare(fn)

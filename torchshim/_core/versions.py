@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from torchshim._core.op import DERIVED
+from torchshim._core.declared import DERIVED
 from torchshim._core.state import HIDDEN, MARK, MOVED, Recording, State
 from torchshim._core.storage import REPLACED, Storage, TensorBase, hidden_of, writes_of
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core.call import Call
+from torchshim._core.declared import DERIVED, UNNAMED
 from torchshim._core.gradients import plan_of
 from torchshim._core.meta import Meta
 from torchshim._core.naming import (
@@ -18,10 +19,8 @@ from torchshim._core.naming import (
 from torchshim._core.node import AccumulateGrad, Node
 from torchshim._core.op import (
     ARRAYS,
-    DERIVED,
     OPT_ARRAYS,
     STATIC,
-    UNNAMED,
 )
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, was_detached

@@ -7,6 +7,7 @@ https://github.com/pytorch/pytorch, aten/src/ATen/native/native_functions.yaml
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -313,7 +314,8 @@ def native_dropout_kept(input: Array, mask: Array, scale: Scalar) -> Array:
 
 @op(
     grad_fn="NativeDropoutBackwardBackward0",
-    saves=("mask",),
+    saves=("grad_output", "mask"),
+    curved=False,
     differentiable=("grad_output",),
     namespaces=_ATEN,
     method=False,
@@ -337,14 +339,20 @@ def _pulled(function: Any, input: Array, gradient: Array) -> Array:
     return jax.vjp(function, input)[1](gradient)[0]
 
 
-def _gradient_of(name: str) -> Any:
+def _gradient_of(name: str, saves: Sequence[str] | None = None) -> Any:
     """Declares the gradient of an element-wise operator: `<name>_backward`."""
     title = "".join(part.capitalize() for part in name.split("_"))
-    node = f"{title}BackwardBackward0"
-    return op(promote=DEFAULT, grad_fn=node, namespaces=_ATEN, method=False, out=False)
+    return op(
+        promote=DEFAULT,
+        grad_fn=f"{title}BackwardBackward0",
+        saves=saves,
+        namespaces=_ATEN,
+        method=False,
+        out=False,
+    )
 
 
-@_gradient_of("threshold")
+@_gradient_of("threshold", ("self",))
 def threshold_backward(grad_output: Array, self: Array, threshold: Scalar) -> Array:
     """The gradient of `threshold`, and of `relu` at threshold 0."""
     return jnp.where(self <= threshold, 0, grad_output)
@@ -382,7 +390,7 @@ def mish_backward(grad_output: Array, self: Array) -> Array:
     return _pulled(mish, self, grad_output)
 
 
-@_gradient_of("hardtanh")
+@_gradient_of("hardtanh", ("self",))
 def hardtanh_backward(
     grad_output: Array, self: Array, min_val: Scalar, max_val: Scalar
 ) -> Array:
@@ -390,7 +398,7 @@ def hardtanh_backward(
     return jnp.where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
-@_gradient_of("leaky_relu")
+@_gradient_of("leaky_relu", ("self",))
 def leaky_relu_backward(
     grad_output: Array, self: Array, negative_slope: float, self_is_result: bool
 ) -> Array:
@@ -451,6 +459,7 @@ def log_softmax_backward_data(
 
 @op(
     grad_fn="EmbeddingDenseBackwardBackward0",
+    saves=("indices",),
     namespaces=_ATEN,
     method=False,
     out=False,

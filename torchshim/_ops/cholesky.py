@@ -184,7 +184,7 @@ def _cholesky_solution(B: Array, given: Array, upper: bool) -> Array:
 
 @op(
     grad_fn="CholeskySolveBackward0",
-    saves=("input2", "result"),
+    saves=("input", "input2", "result"),
     castable=castable_text("cholesky_solve"),
     layout=columns,
 )

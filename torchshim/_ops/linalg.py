@@ -49,7 +49,7 @@ def _det(A: Array) -> Array:
     method=True,
     out=False,
     namespaces=("torch",),
-    saves=("A", "computed"),
+    saves=("A", "computed", "result"),
 )
 def det(A: Array) -> Array:
     """The determinant."""
@@ -60,7 +60,7 @@ def det(A: Array) -> Array:
     "LinalgDetBackward0",
     name="linalg_det",
     public="det",
-    saves=("A", "computed"),
+    saves=("A", "computed", "result"),
 )
 def linalg_det(A: Array) -> Array:
     """The determinant; unlike `torch.det` it takes `out=`."""

@@ -109,6 +109,7 @@ def by_tensors(
     overload=True,
     method=False,
     grad_fn="FakeQuantizePerTensorAffineCachemaskBackward0",
+    saves=("intermediate",),
     differentiable=("input",),
     layout="preserve",
     out=False,

@@ -404,7 +404,7 @@ def _check_exponent(input: Any, other: Any) -> None:
     promote=INT_TO_FLOAT,
     typecheck=_check_exponent,
     grad_fn="LdexpBackward0",
-    saves={"input": ("other",), "other": ("result",)},
+    saves={"input": ("other", "result"), "other": ("result",)},
     inplace=True,
     castable="ldexp can't be cast to the desired output type {have.scalar_name}",
 )

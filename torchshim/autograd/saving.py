@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
+from torchshim._core.declared import DERIVED
 from torchshim._core.naming import in_order, keeps_transpose
-from torchshim._core.op import DERIVED
 from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import by_node, keep

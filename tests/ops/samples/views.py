@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.ops.samples import Sample, floats, ints, sample, samples
+from tests.ops.samples import Sample, floats, sample, samples
 
 
 @samples("detach")
@@ -109,8 +109,3 @@ def movedim() -> Iterator[Sample]:
     yield sample(floats(2, 3), (0, 0), (0, 1)).raises()
     yield sample(floats(2, 3), (0, 1), (0, 0)).raises()
     yield sample(floats(2, 3), 0, 2).raises()
-
-
-@samples("alias")
-def alias() -> Iterator[Sample]:
-    yield sample(ints(2)).without("method", "keywords")
