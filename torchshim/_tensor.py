@@ -13,6 +13,7 @@ from torchshim._attributes import Fact, attributes
 from torchshim._core import dtypes
 from torchshim._core.device import device, get_default_device
 from torchshim._core.dtypes import type_name
+from torchshim._core.flush import may_fail
 from torchshim._core.layout import contiguous_format, has_format, strided
 from torchshim._core.meta import Size, meta_of
 from torchshim._core.record import local
@@ -520,7 +521,8 @@ def tensor_text(tensor: Tensor, contents: str | None = None) -> str:
             grad_fn = None if node is None else type(node).__name__
         except RuntimeError:
             grad_fn = "Invalid"
-    read = contents is None and meta.shape.numel() and meta.device.type != "meta"
+    read = contents is None and meta.device.type != "meta"
+    read = read and (meta.shape.numel() or may_fail(local.rec))
     return format_tensor(
         tensor._host() if read else meta,
         dtype=meta.dtype.name,

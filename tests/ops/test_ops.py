@@ -6,7 +6,7 @@ import pytest
 
 from tests.ops import driver
 from tests.ops.samples import SAMPLES
-from torchshim._core.op import Array, op
+from torchshim._core.op import op
 
 
 def test_every_operator_has_samples() -> None:

@@ -78,6 +78,11 @@ def find_alive(rec: Any) -> tuple[Alive, list[tuple[TensorBase, int]]]:
     return alive, placed
 
 
+def may_fail(rec: Any) -> bool:
+    """Whether a check of what was recorded is still to be looked at."""
+    return bool(rec.reports) or any(map(has_checks, rec.state.path()))
+
+
 # What saved-tensor hooks keep instead: (depth of an event, its operands).
 Packed = frozenset[tuple[int, frozenset[int]]]
 

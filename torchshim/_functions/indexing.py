@@ -549,6 +549,9 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
             f"(got {len(indices)})"
         )
     given = [(dim, item) for dim, item in enumerate(indices) if item is not None]
+    indexed = {dim for dim, _ in given}
+    # PyTorch looks at no index where the result has no elements.
+    empty = not all(n for d, n in enumerate(view._tmeta.shape) if d not in indexed)
     for place, (dim, item) in enumerate(given):
         if not isinstance(item._array, np.ndarray):
             continue
@@ -557,6 +560,8 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
         if bad.any():
             if not n:
                 raise IndexError("index is out of bounds for dimension with size 0")
+            if empty:
+                continue
             raise out_of_bounds(int(array[bad].reshape(-1)[0]), place, n)
 
 

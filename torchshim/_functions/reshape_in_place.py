@@ -16,6 +16,7 @@ from torchshim._derived import public
 from torchshim._functions._family import described
 from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.strided import strided_arguments
+from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
 # How many nodes PyTorch gives the operator that is not in place.
@@ -121,6 +122,15 @@ def _show_untracked(self: Tensor, new: Any, step: Any, counted: bool) -> Tensor:
     return self
 
 
+def _as_dim(value: Any) -> Any:
+    """A dimension, or a tuple of them, as recordings hold it."""
+    if value is ...:
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_as_dim, value))
+    return value.__index__()
+
+
 def _method(name: str, wanted: str, function: Any) -> None:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The memory is what it was, and other tensors on it see nothing of this.
@@ -130,7 +140,11 @@ def _method(name: str, wanted: str, function: Any) -> None:
         >>> x.transpose_(0, 1) is x, x.shape, x.unsqueeze_(0).shape
         (True, torch.Size([3, 2]), torch.Size([1, 3, 2]))
         """
-        return _become(self, wanted, function(*args, **kwargs))
+        dims = function(*args, **kwargs)
+        if any(dim.__class__ is not int for dim in dims):
+            refuse("Tensor", name, (self, *args), kwargs)
+            dims = tuple(map(_as_dim, dims))
+        return _become(self, wanted, dims)
 
     line = f"`{name[:-1]}` of the tensor itself."
     described(method, name, line)
@@ -167,7 +181,7 @@ _method(
     "squeeze_",
     "squeeze",
     lambda dim=..., *more: (
-        (dim, *more) if more else tuple(dim) if isinstance(dim, list) else dim,
+        ((dim, *more) if more else dim),
     ),
 )
 

@@ -203,7 +203,8 @@ def take_along_dim(
         index = indices if tuple(want) == sizes else fns.expand(indices, sizes)
         sizes = (*common[:dim], have[dim], *common[dim + 1 :])
         source = input if tuple(have) == sizes else fns.expand(input, sizes)
-    index = fns.remainder(index, source._tmeta.shape[dim]) if index.numel() else index
+        if index._tmeta.shape.numel():
+            index = fns.remainder(index, have[dim])
     return fns.gather(source, dim, index, out=out)
 
 

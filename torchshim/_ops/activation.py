@@ -102,7 +102,9 @@ def relu(input: Array) -> Array:
         raise RuntimeError("Boolean inputs not supported for relu")
     if jnp.iscomplexobj(input):
         raise NotImplementedError("clamp is not supported for complex types")
-    return jnp.where(input <= 0, jnp.zeros_like(input), input)
+    # Zeros keep their sign, and get no gradient.
+    low = jnp.where(input < 0, jnp.zeros_like(input), input)
+    return jnp.where(input <= 0, jax.lax.stop_gradient(low), input)
 
 
 @_private(
@@ -224,7 +226,7 @@ def softplus(input: Array, beta: float = 1, threshold: float = 20) -> Array:
 def logsigmoid(input: Array) -> Array:
     """The logarithm of the sigmoid of each element."""
     floating_only(input, "log_sigmoid_cpu")
-    return rounded(lambda x: -_softplus(-x), input)
+    return rounded(lambda x: 0 - _softplus(-x), input)
 
 
 @_private(
@@ -245,7 +247,10 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array
         )
     limits = [element(v, input.dtype) for v in (min_val, max_val)]
     low, high = (jnp.asarray(v).astype(input.dtype) for v in limits)
-    return jnp.where(input <= low, low, jnp.where(input >= high, high, input))
+    # At the limits zeros keep their sign, and get no gradient.
+    limited = jnp.where(input < low, low, jnp.where(input > high, high, input))
+    inside = (input > low) & (input < high) | (input != input)
+    return jnp.where(inside, input, jax.lax.stop_gradient(limited))
 
 
 @_private("HardsigmoidBackward0", inplace=True)

@@ -387,9 +387,18 @@ def _refuse_complex(kernel: str, input: Array) -> None:
         )
 
 
+def _raised(x: Array, low: Array) -> Array:
+    """The greater of two; the first where they are equal, as zeros have signs."""
+    return jnp.where((x >= low) | (x != x), x, low)
+
+
+def _lowered(x: Array, high: Array) -> Array:
+    return jnp.where((x <= high) | (x != x), x, high)
+
+
 @jax.custom_jvp
 def _clamp_below(x: Array, low: Array) -> Array:
-    return jnp.maximum(x, low)
+    return _raised(x, low)
 
 
 @_clamp_below.defjvp
@@ -401,7 +410,7 @@ def _clamp_below_jvp(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _clamp_above(x: Array, high: Array) -> Array:
-    return jnp.minimum(x, high)
+    return _lowered(x, high)
 
 
 @_clamp_above.defjvp
@@ -413,7 +422,7 @@ def _clamp_above_jvp(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _clamp_both(x: Array, low: Array, high: Array) -> Array:
-    return jnp.minimum(jnp.maximum(x, low), high)
+    return _lowered(_raised(x, low), high)
 
 
 @_clamp_both.defjvp

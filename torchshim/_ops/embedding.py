@@ -112,6 +112,8 @@ def embedding(
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices.dtype, "embedding")
+    if indices.size and not weight.shape[0]:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
     out = _rows(weight, indices)
     factor: Any = None
     if scale_grad_by_freq:

@@ -82,9 +82,9 @@ def _add_checks(
     source: Array,
     alpha: Scalar = 1,
 ) -> list[Check]:
-    if not input.size:
-        return []
     dim = wrap_dim(dim, input.ndim)
+    if not input.size and input.ndim > 1:
+        return []
     checks = outside_self(input, dim, index)
     if index.dtype == np.int64 and input.ndim > 1 and dim in (0, input.ndim - 1):
         # Where `alpha` is one, which only the program may know, PyTorch scatters.
@@ -176,6 +176,8 @@ def index_add(
 
 def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
+    if 0 in (*input.shape[:dim], *input.shape[dim + 1 :]):
+        return []  # it looks at no element
     n = input.shape[dim] if input.ndim else 1
     text = f"index_copy_(): {bounds_text(dim, n)}"
     return outside(index, 0, n, text)
@@ -243,6 +245,8 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 
 def _fill_checks(input: Array, dim: int, index: Array, value: Any) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
+    if 0 in (*input.shape[:dim], *input.shape[dim + 1 :]):
+        return []  # it looks at no element
     n = input.shape[dim] if input.ndim else 1
     return outside(index, -n, n, bounds_text(dim, n))
 

@@ -110,6 +110,10 @@ def _index_checks(input: Array, indices: OptArrays, *rest: Any) -> list[Check]:
     # The dimension that PyTorch's text names is the place among the index tensors.
     found: list[Check] = []
     place = 0
+    if 0 in advanced_shape(input.shape, indices) and all(
+        n for n, i in zip(input.shape, indices, strict=False) if i is not None
+    ):
+        return found  # it looks at no element
     for n, index in zip(input.shape, indices, strict=False):
         if index is not None:
             found += outside(index, -n, n, bounds_text(place, n))
