@@ -301,7 +301,7 @@ def as_results(op: Op, tensors: list[Any]) -> Any:
     if op.results == "list":
         return tensors
     if op.named_result:
-        return result_type(op)(*tensors)
+        return tuple.__new__(result_type(op), tensors)
     return tuple(tensors)
 
 
@@ -339,7 +339,7 @@ def write_out(rec: Any, op: Op, args: tuple[Any, ...], out: Any) -> Any:
             check_memory(op, each, args)
         written = out_writer[0](op, record_call(rec, op, args), tuple(out), args)
         if op.named_result:
-            return result_type(op, "_out")(*written)
+            return result_type(op, "_out")(written)
         return as_results(op, written)
     if not isinstance(out, TensorBase):
         raise TypeError(

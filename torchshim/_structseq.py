@@ -19,13 +19,21 @@ def result_type(op: Op, suffix: str = "") -> type:
     return found
 
 
-def _of_length(name: str, given: tuple[Any, ...], length: int) -> tuple[Any, ...]:
-    if not given:
+_MISSING: Any = object()
+_NONE: dict[str, Any] = {}
+
+
+def _of_length(name: str, sequence: Any, given: Any, length: int) -> tuple[Any, ...]:
+    if sequence is _MISSING:
         raise TypeError("structseq() missing required argument 'sequence' (pos 1)")
     try:
-        found = tuple(given[0])
+        found = tuple(sequence)
     except TypeError:
         raise TypeError("constructor requires a sequence") from None
+    if not isinstance(given, dict):
+        raise TypeError(
+            f"torch.return_types.{name}() takes a dict as second arg, if any"
+        )
     if len(found) != length:
         raise TypeError(
             f"torch.return_types.{name}() takes a {length}-sequence ({len(found)}-"
@@ -45,10 +53,8 @@ def structseq(name: str, fields: Sequence[str]) -> type:
         inner = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{inner})"
 
-    def new(cls: type, *items: Any) -> Any:
-        if len(items) < 2 and len(fields) > 1:  # as programs make one
-            items = _of_length(name, items, len(fields))
-        return tuple.__new__(cls, items)
+    def structseq(cls: type, sequence: Any = _MISSING, dict: Any = _NONE) -> Any:
+        return tuple.__new__(cls, _of_length(name, sequence, dict, len(fields)))
 
     def missing(self: Any, attribute: str) -> Any:
         raise AttributeError(
@@ -59,12 +65,12 @@ def structseq(name: str, fields: Sequence[str]) -> type:
         f: property(lambda self, i=i: self[i], _read_only) for i, f in enumerate(fields)
     }
     members["__slots__"] = ()
-    members["__new__"] = new
+    members["__new__"] = structseq
     members["__getattr__"] = missing
     members["__repr__"] = text
     members["__match_args__"] = tuple(fields)
     members["__module__"] = "torch.return_types"
-    members["__reduce__"] = lambda self: (type(self), (tuple(self),))
+    members["__reduce__"] = lambda self: (type(self), (tuple(self), {}))
     members["n_fields"] = members["n_sequence_fields"] = len(fields)
     members["n_unnamed_fields"] = 0
     return type(name, (tuple,), members)

@@ -33,7 +33,7 @@ def _written(results: Any, out: Any, *args: Any) -> Any:
     check_outs(kind.__name__, out, len(results), len(args) + 1)
     named = written_kind(kind)
     pairs = zip(results, out, strict=True)
-    return named(*(write_into(None, r, o, args, text="exact") for r, o in pairs))
+    return named([write_into(None, r, o, args, text="exact") for r, o in pairs])
 
 
 # LU -----------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """
     tensor_argument("linalg_lu", "A", 1, A)
     permutation = fns._lu_permutation(A, pivot)
-    return _written(Lu(permutation, *fns._lu_triangles(A)), out, A)
+    return _written(Lu((permutation, *fns._lu_triangles(A))), out, A)
 
 
 @public
@@ -78,7 +78,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         "torch.linalg.lu_factor_ex(A, compute_pivots) "
         f"{_WHERE}BatchLinearAlgebra.cpp:2073.)"
     )
-    result: Any = _Infos(*fns.lu_factor_ex(A, pivot=pivot))
+    result: Any = _Infos(fns.lu_factor_ex(A, pivot=pivot))
     if not get_infos:
         result = tuple(result)[:2]
     if out is None:
@@ -168,7 +168,7 @@ def lu_unpack(
     lower, upper = empty(), empty()
     if unpack_data:
         lower, upper = fns._lu_unpacked_triangles(LU_data)
-    return _written(Unpacked(permutation, lower, upper), out, LU_data)
+    return _written(Unpacked((permutation, lower, upper)), out, LU_data)
 
 
 # Older names --------------------------------------------------------------------------
@@ -302,12 +302,14 @@ def svd(
         )
     if compute_uv:
         u, s, vh = fns.svd(input, not some)
-        return _written(Svd(u, s, _adjoint(vh)), out, input)
+        return _written(Svd((u, s, _adjoint(vh))), out, input)
     s = fns.svdvals(input)
     batch, (m, n) = tuple(input.shape)[:-2], tuple(input.shape)[-2:]
     zeros = namespace("torch")["zeros"]
     options = {"dtype": input.dtype, "device": input.device}
-    result = Svd(zeros((*batch, m, m), **options), s, zeros((*batch, n, n), **options))
+    result = Svd(
+        (zeros((*batch, m, m), **options), s, zeros((*batch, n, n), **options))
+    )
     return _written(result, out, input)
 
 

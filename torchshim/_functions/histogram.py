@@ -58,4 +58,4 @@ def histogramdd(
         numbers, given = tuple(map(int, bins)), "cts"
         edges = fns.histogramdd_edges(input, numbers, limits, weight)
     counts = fns.histogramdd_counts(input, edges, weight, density, given)
-    return Histogramdd(counts, edges)
+    return Histogramdd((counts, edges))

@@ -330,7 +330,7 @@ def lstsq(
         return result
     check_outs("linalg_lstsq", out, len(_FOUND), 4)
     pairs = zip(result, out, strict=True)
-    return LstsqOut(*(_given(r, o, input, b) for r, o in pairs))
+    return LstsqOut([_given(r, o, input, b) for r, o in pairs])
 
 
 def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
@@ -364,7 +364,9 @@ def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str)
     else:
         # As PyTorch has it: nothing, but with a history.
         residuals = fns.sum(solution[..., :0].real, -1).reshape(-1)[:0]
-    return Lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    return Lstsq(
+        (solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    )
 
 
 # Equations of tensors -----------------------------------------------------------------

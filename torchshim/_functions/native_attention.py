@@ -119,4 +119,4 @@ def _scaled_dot_product_flash_attention_for_cpu(
     if is_causal:
         hidden = fns.triu(scores.new_ones(scores.shape[-2:], dtype=dtypes.bool_), 1)
         scores = fns.masked_fill(scores, hidden, -float("inf"))
-    return _Flash(output, fns.logsumexp(scores, -1).detach())
+    return _Flash((output, fns.logsumexp(scores, -1).detach()))

@@ -180,9 +180,7 @@ _method("unsqueeze_", "unsqueeze", lambda dim: (dim,))
 _method(
     "squeeze_",
     "squeeze",
-    lambda dim=..., *more: (
-        ((dim, *more) if more else dim),
-    ),
+    lambda dim=..., *more: (((dim, *more) if more else dim),),
 )
 
 

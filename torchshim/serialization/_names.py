@@ -142,11 +142,18 @@ _PRIVATE: dict[tuple[str, str], Any] = {
     **{("torch._utils", name): func for name, func in REBUILD.items()},
     ("torch._tensor", "_rebuild_from_type_v2"): rebuilding._rebuild_from_type_v2,
     ("torch._C", "Generator"): Generator,
+    # What functions in C++, and methods of tensors, are attributes of.
+    ("torch._C", "_VariableFunctionsClass"): torchshim,
+    ("torch._C", "TensorBase"): Tensor,
     (NESTED, "NestedTensor"): nested_tensor.NestedTensor,
     ("torch._dynamo.decorators", "_DimRange"): DimRange,
     (NESTED, "_rebuild_njt"): nested_tensor._rebuild_njt,
 }
-_PRIVATE_NAMES = {id(value): key for key, value in _PRIVATE.items()}
+_PRIVATE_NAMES = {
+    id(value): key
+    for key, value in _PRIVATE.items()
+    if value is not torchshim and value is not Tensor
+}
 # Modules of PyTorch's whose names are public elsewhere.
 _MOVED = {
     "torch._C": "torch",
@@ -177,6 +184,8 @@ def find(module: str, name: str) -> Any:
             raise
         text = f"No module named {module!r}"
         raise ModuleNotFoundError(text, name=module) from None
+    if module == "torch._C._nn" and not hasattr(found, name):
+        found = importlib.import_module(SHIM + "._C._nn")
     for part in name.split("."):
         if not hasattr(found, part):
             raise AttributeError(
@@ -210,6 +219,8 @@ def torch_name(obj: Any, name: str | None = None) -> tuple[str, str] | None:
         return None
     if any(part.startswith("_") for part in module.split(".")):
         return _public_name(obj, name)
+    if module == f"{SHIM}.return_types":
+        importlib.import_module(module)  # its classes are made without it
     if _lookup(module, name) is not obj:
         return _public_name(obj, name)
     return "torch" + module.removeprefix(SHIM), name

@@ -35,6 +35,7 @@ from torchshim.serialization._locations import location_of
 from torchshim.serialization._names import (
     UNTYPED,
     _get_layout,
+    find,
     is_global,
     storage_type,
     storage_type_of,
@@ -204,6 +205,10 @@ class _TensorPickler:
             return
         pickler: Any = self
         module, name = found
+        if self.proto < 4 and "." in name:  # what a class has cannot be named
+            owner, _, name = name.rpartition(".")
+            pickler.save_reduce(getattr, (find(module, owner), name), obj=obj)
+            return
         if self.proto >= 4:
             pickler.save(module)
             pickler.save(name)

@@ -41,6 +41,7 @@ from torchshim.nn.modules.batchnorm import (
     LazyBatchNorm3d,
     SyncBatchNorm,
 )
+from torchshim.nn.modules.channelshuffle import ChannelShuffle
 from torchshim.nn.modules.container import (
     Container,
     ModuleDict,
@@ -155,6 +156,7 @@ from torchshim.nn.modules.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from torchshim.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle
 from torchshim.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -186,11 +188,6 @@ from torchshim.nn.modules.rnn import (
     RNNBase,
     RNNCell,
     RNNCellBase,
-)
-from torchshim.nn.modules.shuffle import (
-    ChannelShuffle,
-    PixelShuffle,
-    PixelUnshuffle,
 )
 from torchshim.nn.modules.sparse import (
     Embedding,

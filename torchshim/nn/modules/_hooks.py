@@ -26,6 +26,8 @@ from torchshim.nn.modules._global_hooks import (
 class _WrappedHook:
     """A hook that gets its module as first argument without keeping it alive."""
 
+    __module__ = "torchshim.nn.modules.module"  # as files name it
+
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook = hook
         functools.update_wrapper(self, hook)

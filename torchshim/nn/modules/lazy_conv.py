@@ -169,3 +169,11 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A `ConvTranspose3d` that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d
+
+
+# Where PyTorch has them, and files that hold one name them.
+for _kind in (
+    *(LazyConv1d, LazyConv2d, LazyConv3d, _LazyConvXdMixin),
+    *(LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d),
+):
+    _kind.__module__ = "torchshim.nn.modules.conv"

@@ -34,6 +34,7 @@ class MultiheadAttention(Module):
     (torch.Size([3, 5, 8]), torch.Size([3, 5, 5]))
     """
 
+    __module__ = "torchshim.nn.modules.activation"  # as files name it
     __constants__ = ["batch_first"]  # noqa: RUF012
 
     in_proj_weight: Parameter | None
