@@ -29,6 +29,8 @@ VIEWS = {
     "chain": lambda x: x[:, 1:].transpose(1, 2)[1].T[0],
     "tensor_split": lambda x: x.tensor_split(3, 2)[0],
     "mT": lambda x: x.mT,
+    "t": lambda x: x[1].t(),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
     "movedim": lambda x: x.movedim(0, 1),
 }
 
@@ -63,6 +65,25 @@ def gradients_through_writes(torch, view):
     weight = torch.arange(1.0, 25.0).reshape(2, 3, 4)
     total = (x * weight).sum() + (v * v).sum()
     return v.detach(), torch.autograd.grad(total, (leaf, factor))
+
+
+@case
+def parts_of_complex_numbers_from_the_middle(torch):
+    z = torch.tensor([1 + 2j, 3 + 4j, 5 + 6j, 7 + 8j])
+    shown = torch.view_as_real(z[1:3])
+    yield shown, shown.storage_offset(), shown.stride()
+    shown[0, 1] = 50
+    z[2] = 9 - 1j
+    yield z, shown, z[1:].real, z[1:].imag, z[2:].imag.storage_offset()
+    z[1:].imag.mul_(2)
+    z[2:].conj().fill_(1 + 1j)
+    yield z, shown
+    pairs = torch.arange(12.0).view(6, 2)
+    numbers = torch.view_as_complex(pairs[2:5])
+    yield numbers, numbers.storage_offset(), numbers.stride()
+    numbers[1] = 100j
+    pairs[4] = -1
+    yield pairs, numbers
 
 
 @case

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import gc
 import sys
+from opcode import opmap
 from typing import Any
 
 from torchshim._core.callers import is_own
 from torchshim._core.record import local
+
+# The instructions that call a function; what allocates is mostly another one.
+_CALLS = frozenset(
+    opmap[name]
+    for name in ("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX")
+    if name in opmap
+)
 
 
 def _before_collecting(phase: str, info: dict[str, Any]) -> None:
@@ -23,7 +31,8 @@ def _before_collecting(phase: str, info: dict[str, Any]) -> None:
     frame = sys._getframe().f_back
     if frame is None or is_own(frame):
         return
-    if "collect" in frame.f_code.co_names:
+    code = frame.f_code
+    if "collect" in code.co_names and code.co_code[frame.f_lasti] in _CALLS:
         try:
             local.rec.flush()
         except Exception:
