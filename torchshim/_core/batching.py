@@ -126,7 +126,7 @@ class BatchedCall(AnyCall):
     ) -> Callable[..., Outputs]:
         if first == len(self.mapped):
             return function
-        level, rest = self.mapped[first], self.mapped[first:]
+        level, open_levels = self.mapped[first], self.mapped[first:]
         within = [tuple(n for n in levels if n != level) for levels in given]
         each = self._mapped_over(function, first + 1, within)
         at: list[int] = []
@@ -135,7 +135,7 @@ class BatchedCall(AnyCall):
             outs = each(*arrays)
             at.clear()
             for k in range(len(outs)):
-                levels = merged(self.inner.levels_of_result(k), rest)
+                levels = merged(self.inner.levels_of_result(k), open_levels)
                 at.append(levels.index(level))
             return outs
 

@@ -18,7 +18,7 @@ from jax import lax
 @dataclass(frozen=True, slots=True)
 class Check:
     """`bad` (0-dim bool): whether it fails. `value` (0-dim int) may stand in the text
-    as `{value}`, or, if `two` numbers made it, as `{two}`."""
+    as `{value}`, or, if `packed_floats` made it, as `{two}`."""
 
     bad: Any
     error: type[Exception]
@@ -44,7 +44,7 @@ class CheckSite:
             low, high = np.int64(value).reshape(1).view(np.float32).tolist()
             text = text.replace("{two}", f"{low:g}, {high:g}")
         error = self.error(text)
-        if self.line is not None and hasattr(error, "add_note"):
+        if self.line is not None:
             error.add_note(
                 f"raised by {self.op}, first called so in {self.line[0]}, line "
                 f"{self.line[1]}"
@@ -52,7 +52,7 @@ class CheckSite:
         return error
 
 
-def two(low: Any, high: Any) -> Any:
+def packed_floats(low: Any, high: Any) -> Any:
     """Two 0-dim numbers as one for `Check.value`, in float32."""
     # Not cast as a pair: JAX cannot map that over examples.
     bits = [

@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def late(make: Callable[[], _T]) -> _T:
-    """A field of a class made from `Late`, which `make` gives."""
+    """A field of a class derived from `Late`, which `make()` fills when it is read."""
     return field(init=False, metadata={"make": make})
 
 

@@ -51,20 +51,21 @@ def grad_dtype(leaf: Any) -> Any:
     return hooks.grad_dtype
 
 
-def hook_kinds(leaf: Any) -> int:
-    """What happens when a gradient reaches this leaf, as bits; 0: it is just added.
+# What happens when a gradient reaches a leaf: hooks, hooks after it was added, hooks of
+# the leaf's node (which somebody holds), a cast to a `grad_dtype` of its own.
+BEFORE, AFTER, OF_NODE, CAST = 1, 2, 4, 8
 
-    1: hooks; 2: hooks after it was added; 4: hooks of the leaf's node, which somebody
-    holds; 8: a cast to a `grad_dtype` that is not the leaf's dtype.
-    """
+
+def hook_kinds(leaf: Any) -> int:
+    """Which of these happen, as a sum; 0: the gradient is just added."""
     hooks, node = leaf._hooks, leaf._node
     kinds = 0
     if hooks is not None:
-        kinds = bool(hooks.backward) | bool(hooks.post) << 1
+        kinds = BEFORE * bool(hooks.backward) + AFTER * bool(hooks.post)
         if hooks.grad_dtype is not OWN_DTYPE:
-            kinds |= 8
+            kinds |= CAST
     if node is not None and not isinstance(node, weakref.ref):
-        kinds |= 4
+        kinds |= OF_NODE
     return kinds
 
 

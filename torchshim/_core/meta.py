@@ -49,6 +49,11 @@ class Size(tuple[int, ...]):
                 break
         return tuple.__new__(cls, items)
 
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TypeError("unsupported format string passed to torch.Size.__format__")
+        return str(self)
+
     def numel(self) -> int:
         return math.prod(self)
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from torchshim._core.numpy_rules import Function, NoRule, rule
+
+# Elements up to which repeating them takes less than `broadcast_to`.
+_FILLED = 2048
+# What JAX's gather gives beyond the operand, by the kind of its dtype.
+_FILLS: dict[str, Callable[[Any], Any]] = {
+    "f": lambda dtype: np.nan,
+    "i": lambda dtype: np.iinfo(dtype).min,
+    "u": lambda dtype: np.iinfo(dtype).max,
+    "b": lambda dtype: True,
+}
 
 
 @rule("broadcast_in_dim")
@@ -32,10 +42,6 @@ def _broadcast(eqn: Any) -> Function:
         return found
 
     return fill
-
-
-# Elements up to which repeating them takes less than `broadcast_to`.
-_FILLED = 2048
 
 
 @rule("reshape")
@@ -252,12 +258,9 @@ def _gather(eqn: Any) -> Function:
     fill = eqn.params["fill_value"]
     if fill is None:
         kind = operand.dtype.kind
-        fill = {
-            "f": lambda: np.nan,
-            "i": lambda: np.iinfo(operand.dtype).min,
-            "u": lambda: np.iinfo(operand.dtype).max,
-            "b": lambda: True,
-        }[kind]()
+        if kind not in _FILLS:
+            raise NoRule
+        fill = _FILLS[kind](operand.dtype)
     lead = indices.ndim - 1
     squeezed = tuple(lead + d for d in dropped)
     result = eqn.outvars[0].aval.shape

@@ -109,8 +109,8 @@ def _plain(data: Any, depth: int = 0) -> bool:
     return all(_plain(item, depth + 1) for item in data)
 
 
-def _inferred(data: Any) -> dtypes.dtype | None:
-    """The dtype that holds everything in nested sequences; None where there is none."""
+def _inferred(data: Any) -> dtypes.dtype:
+    """What holds everything in nested sequences; the default dtype for an empty one."""
     kind = data.__class__
     if kind is float:
         return dtypes.get_default_dtype()
@@ -137,9 +137,8 @@ def _inferred(data: Any) -> dtypes.dtype | None:
         if item is data:
             raise TypeError("new(): self-referential lists are incompatible")
         one = _inferred(item)
-        if one is not None:
-            found = one if found is None else promote(found, one)
-    return found
+        found = one if found is None else promote(found, one)
+    return dtypes.get_default_dtype() if found is None else found
 
 
 def _sizes(data: Any) -> tuple[int, ...]:
@@ -311,7 +310,7 @@ def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes
     if sizes and any(isinstance(item, np.ndarray) for item in _items(data)):
         warn_once(SLOW_LIST)
     if dtype is None:
-        dtype = _inferred(data) or dtypes.get_default_dtype()
+        dtype = _inferred(data)
     flat: list[Any] = []
     if 0 not in sizes:
         _collect(data, sizes, 0, flat)

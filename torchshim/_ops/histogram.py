@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core import dtypes
-from torchshim._core.checks import Check, two
+from torchshim._core.checks import Check, packed_floats
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
 from torchshim._ops._common import quotient, without_derivative
@@ -51,7 +51,9 @@ def not_finite(name: str, x: Array) -> Check:
     """A check that the range of some numbers has ends."""
     low, high = jnp.min(x), jnp.max(x)
     bad = ~(jnp.isfinite(low) & jnp.isfinite(high))
-    return Check(bad, RuntimeError, f"{name} [{{two}}] is not finite", two(low, high))
+    return Check(
+        bad, RuntimeError, f"{name} [{{two}}] is not finite", packed_floats(low, high)
+    )
 
 
 def _finite(
