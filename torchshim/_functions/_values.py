@@ -334,12 +334,3 @@ def _of_kind(array: np.ndarray) -> dtypes.dtype:
     if kind == "b":
         return dtypes.bool_
     return dtypes.get_default_complex_dtype() if kind == "c" else dtypes.int64
-
-
-def note_lost_part(was: dtypes.dtype, now: dtypes.dtype) -> None:
-    """Warns, once, where a cast from one dtype to another drops imaginary parts."""
-    if was.is_complex and not now.is_complex and now is not dtypes.bool_:
-        warn_once(
-            "Casting complex values to real discards the imaginary part (Triggered "
-            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
-        )

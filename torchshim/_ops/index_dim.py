@@ -16,6 +16,7 @@ from torchshim._ops.indexing import (
     added,
     bounds_text,
     dense_layout,
+    filler_checks,
     from_end,
     is_integer,
     outside,
@@ -244,7 +245,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 def _fill_checks(input: Array, dim: int, index: Array, value: Any) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
     n = input.shape[dim] if input.ndim else 1
-    return outside(index, -n, n, bounds_text(dim, n))
+    return filler_checks(input, value) + outside(index, -n, n, bounds_text(dim, n))
 
 
 def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:

@@ -16,7 +16,7 @@ from torchshim._core.promotion import promote
 from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
     accumulated,
-    check_differentiable,
+    check_asked,
     dense,
     is_complex,
     is_exact,
@@ -44,7 +44,7 @@ def _in_place(name: str) -> Any:
 
 
 def _asked(input, dim, dtype) -> None:
-    check_differentiable(input, dtype)
+    check_asked(input, dtype)
 
 
 # What is said of `out=` of another dtype.

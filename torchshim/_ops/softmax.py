@@ -11,7 +11,14 @@ import jax.numpy as jnp
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._ops import _shapes
-from torchshim._ops._reducing import cast, is_complex, is_exact, not_implemented, wide
+from torchshim._ops._reducing import (
+    cast,
+    check_asked,
+    is_complex,
+    is_exact,
+    not_implemented,
+    wide,
+)
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -31,6 +38,7 @@ def softmax_input(
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
     shape=_shapes.same,
 )
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
@@ -45,6 +53,7 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
     shape=_shapes.same,
 )
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:

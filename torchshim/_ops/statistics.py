@@ -97,6 +97,8 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
         return None  # an error, which comes before those of dimensions
     axes = axes_of(dim, len(input.shape))
     number = math.prod(input.shape[a] for a in axes)
+    if not math.prod(n for d, n in enumerate(input.shape) if d not in axes):
+        number = 0  # no result, which PyTorch takes for one of no elements
     if number - lost > 0:
         return None
     text = (
