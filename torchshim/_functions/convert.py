@@ -347,9 +347,9 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     elif isinstance(dtype, str):
         package, _, name = dtype.rpartition(".")
         found = TENSOR_TYPES.get(name)
-        if found is None or package not in ("torch", "torch.cuda"):
+        if found is None or package not in ("torch", "torch.cuda", "torch.sparse"):
             raise ValueError(f"invalid type: '{dtype}'")
-        where = "cpu" if package == "torch" else "cuda"
+        where = "cuda" if package == "torch.cuda" else "cpu"
     elif isinstance(dtype, builtins.type):
         # What C calls a type: those written in Python have no module in their name.
         module = "" if dtype.__flags__ & _HEAP_TYPE else f"{dtype.__module__}."
