@@ -12,7 +12,7 @@ from torchshim._core import dtypes
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.promotion import note_lost_part
 from torchshim._core.record import local, untracked
-from torchshim._core.storage import bits_of, placement
+from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions._family import described
@@ -100,6 +100,8 @@ def narrow_copy(
     >>> torch.narrow_copy(torch.tensor([1, 2, 3]), 0, 1, 2)
     tensor([2, 3])
     """
+    if isinstance(start, TensorBase):
+        start = start.__index__()  # type: ignore[attr-defined]
     if dim >= len(input._tmeta.shape) > 0:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but "

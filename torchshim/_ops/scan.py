@@ -214,6 +214,8 @@ def diff(
     """The `n`-th differences of neighbours along a dimension."""
     if not input.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    if not n and prepend is None and append is None:
+        return input  # whatever the dimension
     axis = wrap_dim(dim, input.ndim)
     for other in (prepend, append):
         if other is not None:

@@ -27,7 +27,7 @@ def softmax_input(
 ) -> tuple[Array, int]:
     axis = wrap_dim(dim, input.ndim)
     x = cast(input, dtype)
-    if is_exact(x) or is_complex(x):
+    if x.size and (is_exact(x) or is_complex(x)):
         last = "_lastdim" if input.ndim and axis == input.ndim - 1 else ""
         raise not_implemented(f"{name}{last}_kernel_impl", x)
     return x, axis
@@ -44,6 +44,8 @@ def softmax_input(
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """Exponentials along a dimension, divided by their sum."""
     x, axis = softmax_input("softmax", input, dim, dtype)
+    if not x.size:
+        return x
     w = wide(x)
     return softmax_of(w, axis if w.ndim else None).astype(x.dtype)
 
@@ -59,6 +61,8 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """The logarithm of `softmax`, without loss of small values."""
     x, axis = softmax_input("log_softmax", input, dim, dtype)
+    if not x.size:
+        return x
     w = wide(x)
     return _log_softmax(w, axis if w.ndim else None).astype(x.dtype)
 
