@@ -182,9 +182,12 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
             return bool(value) if dtype.category == dtypes.BOOL else value
         if value._tmeta.requires_grad:
             warn_once(TO_SCALAR)
-        value = value._scalar()  # type: ignore[attr-defined]
-        if isinstance(value, complex) and dtype.is_floating_point:
+        number = value._scalar()  # type: ignore[attr-defined]
+        if dtype.is_complex:
+            return complex(number)
+        if isinstance(number, complex):
             raise RuntimeError(_overflow("double"))
+        return float(number)
     elif isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if dtype.category == dtypes.COMPLEX:

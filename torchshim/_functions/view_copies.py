@@ -101,7 +101,7 @@ def narrow_copy(
     tensor([2, 3])
     """
     if isinstance(start, TensorBase):
-        start = start.__index__()  # type: ignore[attr-defined]
+        start = start.__index__()
     if dim >= len(input._tmeta.shape) > 0:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -10,7 +12,7 @@ from torchshim._core.promotion import ALWAYS_BOOL, DEFAULT
 from torchshim._ops._common import BOOL, COMPLEX, FLOAT, kind, needs_tensor, refuse
 from torchshim._ops.comparison import check_truth
 
-_logical = {
+_logical: dict[str, Any] = {
     "promote": ALWAYS_BOOL,
     "differentiable": False,
     "inplace": {"typecheck": check_truth},
@@ -36,7 +38,7 @@ def logical_xor(input: Array, other: Array) -> Array:
     return (input != 0) ^ (other != 0)
 
 
-@op(**_logical | {"inplace": True})
+@op(promote=ALWAYS_BOOL, differentiable=False, inplace=True)
 def logical_not(input: Array) -> Array:
     """Whether it is zero."""
     return input == 0
