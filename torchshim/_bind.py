@@ -50,7 +50,7 @@ from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overrid
 from torchshim._refusal import (
     METHODS_IN_PYTHON,
     call_form,
-    deprecated_form,
+    other_form,
     overridden_form,
     refuse_operator,
     space_of,
@@ -102,7 +102,7 @@ def again(
     if extra and not named:
         if takes_dims(op) and func in methods:
             return slow(record.local.rec, op, (args[0], (args[1], *extra)), out, func)
-        meant = deprecated_form(op, called(op, func), args, extra)
+        meant = other_form(op, called(op, func), args, extra, out)
         if meant is not None:
             found = overriding((*meant, out))
             if found is not None:

@@ -158,10 +158,15 @@ def _handed_on(
     return tuple(given[: last + 1])
 
 
-def deprecated_form(
-    op: Op, called: tuple[str, str], values: tuple[Any, ...], extra: tuple[Any, ...]
+def other_form(
+    op: Op,
+    called: tuple[str, str],
+    values: tuple[Any, ...],
+    extra: tuple[Any, ...],
+    out: Any,
 ) -> tuple[Any, ...] | None:
-    """The arguments that a call in a deprecated form means, with PyTorch's warning.
+    """The arguments that a call in another form means, with PyTorch's warning if it is
+    deprecated.
 
     `extra`: its positional arguments beyond the parameters; None: it is no such form.
     """
@@ -174,8 +179,9 @@ def deprecated_form(
     given += extra
     of_tensor = called[0] == "Tensor"
     known = _parser.signatures(*called)
+    keywords = {} if out is None else {"out": out}
     for form in known:
-        if form.hidden and form.refusal(given[of_tensor:], {}) is None:
+        if form.refusal(given[of_tensor:], keywords) is None:
             break
     else:
         return None
@@ -183,6 +189,12 @@ def deprecated_form(
     meant = dict(zip(["input"] * of_tensor + names, given, strict=False))
     if any(value is MISSING for value in meant.values()):
         return None
+    if form.hidden:
+        _warn_of_deprecated(form, known)
+    return tuple(meant.get(p.name, p.default) for p in op.params)
+
+
+def _warn_of_deprecated(form: Any, known: Sequence[Any]) -> None:
     others = "".join(f"\n\t{each.name}{each}" for each in known if not each.hidden)
     text = (
         f"This overload of {form.name} is deprecated:\n\t{form.name}{form}\nConsider "
@@ -190,7 +202,6 @@ def deprecated_form(
     )
     where = "torch/csrc/utils/python_arg_parser.cpp:1841"
     warn_once(triggered(text, where), key="deprecated overload")
-    return tuple(meant.get(p.name, p.default) for p in op.params)
 
 
 def _sizes(values: tuple[Any, ...]) -> Any:

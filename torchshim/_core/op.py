@@ -16,6 +16,7 @@ import jax
 
 from torchshim._core.declared import check
 from torchshim._core.dtypes import INTEGER
+from torchshim._core.promotion import cast
 
 # Roles of parameters, read off the annotation of an operator's function.
 ARRAY = "Array"  # a tensor: recorded, differentiable
@@ -550,7 +551,7 @@ def _make_write_op(view: Op) -> Op:
     def written(base: Any, new: Any, *args: Any) -> Any:
         *rest, part = args
         if new.dtype != base.dtype and not retyped:
-            new = new.astype(base.dtype)
+            new = cast(new, base.dtype)
         return write(base, new, *rest, **({"part": part} if several else {}))
 
     empty = inspect.Parameter.empty

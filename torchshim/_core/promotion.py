@@ -36,6 +36,7 @@ from torchshim._core.dtypes import (
     uint8,
     uint64,
 )
+from torchshim._errors import warn_once
 
 # What an operand weighs: dims beat 0-dim tensors, which beat Python numbers.
 SCALAR, ZERO_DIM, DIMENSIONED = range(3)
@@ -416,6 +417,60 @@ def within(array: Any, target: Any) -> Any:
     if target.name == "float8_e4m3fn":
         return array.clip(-448, 448)
     return abs(array) if target.name == "float8_e8m0fnu" else array
+
+
+def cast(x: Any, np_dtype: Any) -> Any:
+    """`x` in another dtype, where a value does not fit as C on x86 has it.
+
+    A floating-point number out of range becomes the least int32 (int64), of which
+    narrower types keep the low bits; complex numbers lose their imaginary part.
+    """
+    x, target = jnp.asarray(x), np.dtype(np_dtype)
+    if x.dtype == target:
+        return x
+    if target == np.bool_:
+        return x != 0
+    if jnp.iscomplexobj(x) and target.kind != "c":
+        x = x.real
+    if target.kind in "iu" and jnp.issubdtype(x.dtype, jnp.floating):
+        wide = np.int64 if target.itemsize == 8 or target == np.uint32 else np.int32
+        if target == np.uint64:
+            # From 2**63 on the conversion is unsigned.
+            high = x >= 2.0**63
+            low = _to_int(jnp.where(high, x - 2.0**63, x), np.int64)
+            return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
+        x = _to_int(x, wide)
+    elif target.itemsize == 1 and target.kind not in "iu" and x.dtype != np.bool_:
+        x = _within(x, target)
+    return converted(x, target)
+
+
+def note_lost_part(was: dtype, now: dtype) -> None:
+    """Warns, once, where a cast from one dtype to another drops imaginary parts."""
+    if was.is_complex and not now.is_complex and now is not bool_:
+        warn_once(
+            "Casting complex values to real discards the imaginary part (Triggered "
+            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
+        )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _within(x: Any, target: Any) -> Any:
+    return within(x, target)
+
+
+@_within.defjvp
+def _within_derivative(target: Any, primals: Any, tangents: Any) -> Any:
+    # That of a conversion, whatever the values.
+    return _within(*primals, target), tangents[0]
+
+
+def _to_int(x: Any, wide: Any) -> Any:
+    limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
+    if x.dtype.itemsize < 4:
+        x = x.astype(jnp.float32)
+    fits = (x >= -limit) & (x < limit)
+    return jnp.where(fits, jnp.where(fits, x, 0).astype(wide), np.iinfo(wide).min)
 
 
 def no_element(np_dtype: Any) -> str:

@@ -109,7 +109,7 @@ def _plain(data: Any, depth: int = 0) -> bool:
     return all(_plain(item, depth + 1) for item in data)
 
 
-def _inferred(data: Any) -> dtypes.dtype:
+def inferred(data: Any) -> dtypes.dtype:
     """What holds everything in nested sequences; the default dtype for an empty one."""
     kind = data.__class__
     if kind is float:
@@ -136,7 +136,7 @@ def _inferred(data: Any) -> dtypes.dtype:
     for item in _items(data):
         if item is data:
             raise TypeError("new(): self-referential lists are incompatible")
-        one = _inferred(item)
+        one = inferred(item)
         found = one if found is None else promote(found, one)
     return dtypes.get_default_dtype() if found is None else found
 
@@ -176,13 +176,17 @@ def _collect(data: Any, sizes: tuple[int, ...], depth: int, out: list[Any]) -> N
 def _element(value: Any, dtype: dtypes.dtype) -> Any:
     """One element as a number that the dtype's kind of array can hold."""
     if isinstance(value, TensorBase):
+        if dtype.category <= dtypes.INTEGER:
+            value = value.__index__()  # type: ignore[attr-defined]
+            return bool(value) if dtype.category == dtypes.BOOL else value
         if value._tmeta.requires_grad:
             warn_once(TO_SCALAR)
-        if value._tmeta.dtype.category <= dtypes.INTEGER and value.numel() != 1:  # type: ignore[attr-defined]
-            raise TypeError(
-                "only integer tensors of a single element can be converted to an index"
-            )
-        value = value._scalar()  # type: ignore[attr-defined]
+        number = value._scalar()  # type: ignore[attr-defined]
+        if dtype.is_complex:
+            return complex(number)
+        if isinstance(number, complex):
+            raise RuntimeError(_overflow("double"))
+        return float(number)
     elif isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if dtype.category == dtypes.COMPLEX:
@@ -193,7 +197,7 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
         return bool(value)
     if isinstance(value, float):
         if not math.isfinite(value) or (value < 0 and not np.iinfo(dtype.np).min):
-            raise RuntimeError(_overflow(dtype))
+            raise RuntimeError(_overflow(dtype.name))
         return int(value)
     return value.__index__() if hasattr(value, "__index__") else _no_integer(value)
 
@@ -204,8 +208,8 @@ def _no_integer(value: Any) -> Any:
     )
 
 
-def _overflow(dtype: dtypes.dtype) -> str:
-    return f"value cannot be converted to type {dtype.name} without overflow"
+def _overflow(name: str) -> str:
+    return f"value cannot be converted to type {name} without overflow"
 
 
 def fitting(value: Any, dtype: dtypes.dtype, *, wide: bool = False) -> Any:
@@ -235,7 +239,7 @@ def fitting(value: Any, dtype: dtypes.dtype, *, wide: bool = False) -> Any:
             name = "int" if dtype is dtypes.int32 else f"{dtype.name}_t"
         if small:
             name = "double"
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+        raise RuntimeError(_overflow(name))
     return value
 
 
@@ -272,11 +276,11 @@ def _fitted(array: np.ndarray, dtype: dtypes.dtype) -> np.ndarray:
             _no_integer(1j)
         limits = np.iinfo(target)
         if kind == "f" and not np.isfinite(array).all():
-            raise RuntimeError(_overflow(dtype))
+            raise RuntimeError(_overflow(dtype.name))
         low = limits.min if limits.min or kind == "f" else -limits.max
         least, most = array.min().item(), array.max().item()
         if kind != "b" and not (low <= least and most <= limits.max):
-            raise RuntimeError(_overflow(dtype))
+            raise RuntimeError(_overflow(dtype.name))
     elif array.size and kind == "c" and dtype.is_floating_point:
         raise TypeError("must be real number, not complex")
     return cast_host(array, target)
@@ -310,7 +314,7 @@ def values_of(data: Any, dtype: dtypes.dtype | None) -> tuple[np.ndarray, dtypes
     if sizes and any(isinstance(item, np.ndarray) for item in _items(data)):
         warn_once(SLOW_LIST)
     if dtype is None:
-        dtype = _inferred(data)
+        dtype = inferred(data)
     flat: list[Any] = []
     if 0 not in sizes:
         _collect(data, sizes, 0, flat)
@@ -333,12 +337,3 @@ def _of_kind(array: np.ndarray) -> dtypes.dtype:
     if kind == "b":
         return dtypes.bool_
     return dtypes.get_default_complex_dtype() if kind == "c" else dtypes.int64
-
-
-def note_lost_part(was: dtypes.dtype, now: dtypes.dtype) -> None:
-    """Warns, once, where a cast from one dtype to another drops imaginary parts."""
-    if was.is_complex and not now.is_complex and now is not dtypes.bool_:
-        warn_once(
-            "Casting complex values to real discards the imaginary part (Triggered "
-            "internally at /__w/pytorch/pytorch/aten/src/ATen/native/Copy.cpp:307.)"
-        )

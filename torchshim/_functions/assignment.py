@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.promotion import real_number
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase, check_piece, placement
 from torchshim._core.write import WRITTEN_VIEW
@@ -199,8 +200,9 @@ def write_any(self: Tensor, index: Any, value: Any) -> None:
 
 def number_tensor(like: Tensor, value: Any) -> Tensor:
     """A number as a 0-dim tensor; it is an input, so its value is in no key."""
+    kind = like._tmeta.dtype.np
     with np.errstate(over="ignore"):  # what is too large for half types is infinite
-        array = np.asarray(value).astype(like._tmeta.dtype.np)
+        array = np.asarray(real_number(value, kind)).astype(kind)
     return on_cpu(array)
 
 

@@ -31,6 +31,7 @@ from torchshim._functions import backward as passes
 from torchshim._functions import creation, nodes
 from torchshim._functions._arguments import tensor_argument
 from torchshim._functions.sparse_gradients import accumulated
+from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
 
 assert nodes
@@ -228,6 +229,12 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
             f"a tensor with device type '{own.device.type}'. Please ensure that the "
             "gradient and the tensor are on the same device"
         )
+    if (self._composed or value._composed) and not value.is_sparse:
+        if value.layout is not self.layout:
+            raise RuntimeError(
+                "attempting to assign a gradient to a tensor that has data of a "
+                "different type"
+            )
     if tuple(meta.shape) != tuple(own.shape):
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(meta.shape)}' to a tensor "
@@ -247,6 +254,7 @@ def _del_grad(self: Tensor) -> None:
 
 
 Tensor.grad = property(_get_grad, _set_grad, _del_grad)
+SparseTensor.grad = property(lambda self: self._grad, _set_grad, _del_grad)
 
 
 def _get_grad_dtype(self: Tensor) -> Any:

@@ -7,6 +7,7 @@ What follows from its index tensors is found on the host, once for each (`planne
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -138,6 +139,8 @@ class Composed(Tensor):
             if self.requires_grad:
                 made.requires_grad_()
             memo[id(self)] = made
+            if self.grad is not None:
+                made.grad = copy.deepcopy(self.grad, memo)
         return memo[id(self)]
 
 

@@ -27,6 +27,7 @@ from torchshim._core.layout import memory_format as MemoryFormat
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.no_data import NoData
 from torchshim._core.op import REGISTRY
+from torchshim._core.promotion import cast, note_lost_part
 from torchshim._core.record import local
 from torchshim._core.shared import frozen, seen
 from torchshim._core.storage import TensorBase
@@ -40,14 +41,13 @@ from torchshim._functions._arguments import (
     wrong,
 )
 from torchshim._functions._family import described
-from torchshim._functions._values import cast_host, fitting, note_lost_part
+from torchshim._functions._values import cast_host, fitting
 from torchshim._functions.ahead import sent_ahead
 from torchshim._functions.creation import place
 from torchshim._functions.legacy import TENSOR_TYPES, tensortype
 from torchshim._functions.random_fill import overwrite
 from torchshim._ops import creation as ops
 from torchshim._ops._formats import suggested_format
-from torchshim._ops.conversion import cast
 from torchshim._tensor import Tensor, from_array, host_value
 
 # What `autograd` provides: a tensor of "meta" as the copy of one with a history.
@@ -194,6 +194,11 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
             del rest[0]
         elif (found := as_dtype(first)) is not None:
             dtype = found
+            del rest[0]
+        elif isinstance(first, (bool, float, complex)):
+            # That of its class, whatever the default one is.
+            kinds = (bool, float, complex)
+            dtype = as_dtype(next(k for k in kinds if isinstance(first, k)))
             del rest[0]
         elif first is None or _is_device(first):
             where = None if first is None else as_device(first)
@@ -347,9 +352,9 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     elif isinstance(dtype, str):
         package, _, name = dtype.rpartition(".")
         found = TENSOR_TYPES.get(name)
-        if found is None or package not in ("torch", "torch.cuda"):
+        if found is None or package not in ("torch", "torch.cuda", "torch.sparse"):
             raise ValueError(f"invalid type: '{dtype}'")
-        where = "cpu" if package == "torch" else "cuda"
+        where = "cuda" if package == "torch.cuda" else "cpu"
     elif isinstance(dtype, builtins.type):
         # What C calls a type: those written in Python have no module in their name.
         module = "" if dtype.__flags__ & _HEAP_TYPE else f"{dtype.__module__}."
@@ -456,6 +461,8 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
             other = float(other)  # no int64 holds it
     if isinstance(other, TensorBase) and other._tmeta.dtype is not self._tmeta.dtype:
         note_lost_part(other._tmeta.dtype, self._tmeta.dtype)
+    elif isinstance(other, complex):
+        note_lost_part(dtypes.complex128, self._tmeta.dtype)
     if isinstance(other, TensorBase) and other is not self and _fresh(self):
         on_one = other._storage is not None and other._storage is self._storage
         mine, its = self._tmeta, other._tmeta

@@ -25,6 +25,7 @@ from torchshim._core.template import INT_HOLE
 from torchshim._derived import fns
 from torchshim._errors import triggered, warn
 from torchshim._function_modes import mode_enabled, modes, skips
+from torchshim._functions._values import inferred, values_of
 from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
 from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor, host_value, on_cpu
@@ -443,41 +444,10 @@ def host_index(array: np.ndarray) -> Tensor:
 
 def sequence_index(items: Any) -> Any:
     """Indices in nested lists: a mask where they are all bools, else integers."""
-    flat, shape = flatten(items)
-    if any(isinstance(v, (str, bytes)) for v in flat):
-        raise TypeError("new(): invalid data type 'str'")
-    if flat and all(isinstance(v, (bool, np.bool_)) for v in flat):
-        return host_index(np.array(flat, bool).reshape(shape))
-    values = []
-    for v in flat:
-        if isinstance(v, (complex, np.complexfloating)):
-            raise TypeError("'complex' object cannot be interpreted as an integer")
-        values.append(int(v))
-    return host_index(np.array(values, np.int64).reshape(shape))
-
-
-def flatten(items: Any, dim: int = 0) -> tuple[list[Any], tuple[int, ...]]:
-    """The values of nested sequences and their shape."""
-    if isinstance(items, TensorBase):
-        array = host_value(items)
-        return array.reshape(-1).tolist(), array.shape
-    if isinstance(items, np.ndarray):
-        return items.reshape(-1).tolist(), items.shape
-    if isinstance(items, (str, bytes, np.generic)) or not is_sequence(items):
-        return [items], ()
-    flat: list[Any] = []
-    inner: tuple[int, ...] | None = None
-    for item in items:
-        values, shape = flatten(item, dim + 1)
-        if inner is None:
-            inner = shape
-        elif inner != shape:
-            want, got = inner[0] if inner else 0, shape[0] if shape else 0
-            raise ValueError(
-                f"expected sequence of length {want} at dim {dim + 1} (got {got})"
-            )
-        flat += values
-    return flat, (len(items), *(inner or ()))
+    kind = inferred(items)
+    if kind is not dtypes.bool_ and kind is not dtypes.uint8:
+        kind = dtypes.int64
+    return host_index(values_of(items, kind)[0])
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> None:

@@ -363,6 +363,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, /, dim: int = 0) -> An
                 f"{len(given._tmeta.shape)} dims"
             )
         given = given.tolist()  # type: ignore[attr-defined]
+    if isinstance(given, bool):
+        raise unfit("tensor_split")
     if isinstance(given, (int, np.integer)):
         given = int(given)
         if given <= 0:
@@ -402,6 +404,8 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
                 raise unfit(name)
             found = _whole(indices_or_sections)
             indices_or_sections = (found,) if shape else found
+        if isinstance(indices_or_sections, bool):
+            raise unfit(name)
         if isinstance(indices_or_sections, np.integer):
             indices_or_sections = int(indices_or_sections)
         if isinstance(indices_or_sections, int):
@@ -416,7 +420,22 @@ def _axis_split(name: str, least: int, axis: int) -> Any:
 
     line = f"`tensor_split` along dimension {axis}, as NumPy's `{name}`."
     described(function, name, line, f"torch.{name}")
-    return public(function, method=True)
+
+    def method(self: Tensor, *indices_or_sections: Any) -> Any:
+        """The places of cuts may be single arguments.
+
+        >>> import torchshim as torch
+        >>> [tuple(each.shape) for each in torch.ones(1, 2, 4).dsplit(1, 3)]
+        [(1, 2, 1), (1, 2, 2), (1, 2, 1)]
+        """
+        if not indices_or_sections:
+            raise unfit(name)
+        single = len(indices_or_sections) == 1
+        return function(self, indices_or_sections[0] if single else indices_or_sections)
+
+    described(method, name, f"`torch.{name}` as a method.")
+    public(method, namespaces=(), method=True)
+    return public(function)
 
 
 hsplit = _axis_split("hsplit", 1, 1)

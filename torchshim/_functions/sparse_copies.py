@@ -32,6 +32,7 @@ from torchshim._functions.sparse_tensor import (
     is_sparse,
     refuse,
 )
+from torchshim._tensor import Tensor
 
 # -- copies ----------------------------------------------------------------------------
 
@@ -288,7 +289,38 @@ def item(self: Any) -> Any:
         raise RuntimeError(
             f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
         )
-    return to_dense(self).item()
+    return to_dense(self).item() if self._nnz() else 0
+
+
+def _as_number(name: str) -> None:
+    plain = getattr(Tensor, name)
+
+    @handles(name)
+    def read(self: Any) -> Any:
+        if self.numel() != 1:
+            # What is said of it depends on the size alone.
+            return plain(self._v.new_empty(min(self.numel(), 2)))
+        if not self.is_sparse:
+            refuse(name, self)
+        return plain(to_dense(self))
+
+
+for _name in (
+    *("__bool__", "is_nonzero", "__int__", "__float__", "__complex__", "__index__"),
+):
+    _as_number(_name)
+
+
+@handles("__setitem__")
+def setitem(self: Any, index: Any, value: Any) -> None:
+    """Refused, as in PyTorch."""
+    raise TypeError("Cannot assign to a sparse tensor")
+
+
+@handles("storage_offset")
+def storage_offset(self: Any) -> int:
+    """As `Tensor.storage_offset`: 0."""
+    return 0
 
 
 @handles("_is_view")

@@ -140,6 +140,12 @@ def pow(input: Any, exponent: Any) -> Any:
     return whole._like(fns.pow(whole._v, exponent))
 
 
+@handles("square")
+def square(input: Any) -> Any:
+    """As `torch.square`."""
+    return pow(input, 2)
+
+
 def become(target: Any, made: Any) -> Any:
     """An in-place operation: the target takes the parts of the result."""
     if target.is_leaf and target.requires_grad and local.rec.grad:

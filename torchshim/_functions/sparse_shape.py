@@ -448,12 +448,16 @@ def sparse_resize_and_clear_(
 
 @handles("resize_as_", "resize_as_sparse_")
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
-    """As `Tensor.resize_as_`: the size of another tensor, without values."""
+    """As `Tensor.resize_as_`: the size of another tensor, which holds all values."""
     if memory_format is not None:
         raise RuntimeError(
             "Unsupported memory format for sparse tensor resize_as_ :"
             + FORMAT_TEXTS[memory_format]
         )
+    if not is_sparse(self):
+        return self.resize_(the_template.shape)
+    if not is_sparse(the_template):
+        refuse("resize_as_", self)
     dense = the_template._v.ndim - 1
     sparse = the_template.ndim - dense
-    return sparse_resize_and_clear_(self, tuple(the_template.shape), sparse, dense)
+    return sparse_resize_(self, tuple(the_template.shape), sparse, dense)

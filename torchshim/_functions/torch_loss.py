@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torchshim._derived import public
+from torchshim._derived import fns, public
 from torchshim._functions import nn_ctc, nn_loss, nn_margin_loss
 from torchshim._functions._arguments import only_bools
 from torchshim._functions.nn_loss import numbered
@@ -66,15 +66,15 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """As `nn.functional.binary_cross_entropy_with_logits`; `reduction` is 0, 1 or 2.
 
+    The input is broadcast to the target.
+
     >>> import torchshim as torch
     >>> x, y = torch.zeros(2), torch.tensor([0.0, 1.0])
     >>> torch.binary_cross_entropy_with_logits(x, y, reduction=0)
     tensor([0.6931, 0.6931])
     """
     how = numbered(reduction)
-    return nn_loss.binary_cross_entropy_with_logits(
-        input, target, weight, reduction=how, pos_weight=pos_weight
-    )
+    return fns.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
 
 
 @public

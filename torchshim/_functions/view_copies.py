@@ -10,12 +10,12 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._core.meta import contiguous_strides
+from torchshim._core.promotion import note_lost_part
 from torchshim._core.record import local, untracked
-from torchshim._core.storage import bits_of, placement
+from torchshim._core.storage import TensorBase, bits_of, placement
 from torchshim._derived import fns, public
 from torchshim._functions import pieces
 from torchshim._functions._family import described
-from torchshim._functions._values import note_lost_part
 from torchshim._functions.memory import put_into, put_unfollowed
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.sparse_tensor import handles
@@ -100,6 +100,8 @@ def narrow_copy(
     >>> torch.narrow_copy(torch.tensor([1, 2, 3]), 0, 1, 2)
     tensor([2, 3])
     """
+    if isinstance(start, TensorBase):
+        start = start.__index__()
     if dim >= len(input._tmeta.shape) > 0:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but "
@@ -169,6 +171,7 @@ def as_strided_scatter(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src._tmeta.shape)}, slice size = {list(shape)}"
         )
+    note_lost_part(src._tmeta.dtype, input._tmeta.dtype)
     made = fns.strided_scatter(source, src, *rest)
     if source is input:
         return made

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides
@@ -208,3 +210,77 @@ def check_fits(name: str, a: Array, b: Array, left: bool) -> None:
             f"{name}: Incompatible shapes of A and B for the equation {equation} "
             f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
         )
+
+
+# PyTorch's polynomial of degree 18 in five products, and the largest norms for it. See
+# Bader, Blanes and Casas, "Computing the matrix exponential with an optimized Taylor
+# polynomial approximation", https://doi.org/10.3390/math7121174.
+_TAYLOR = (
+    (
+        0.0,
+        -0.10036558103014462,
+        -0.00802924648241157,
+        -0.00089213849804573,
+        0.0,
+    ),
+    (
+        0.0,
+        0.3978497494996451,
+        1.3678377846041172,
+        0.49828962252538267,
+        -0.0006378981945947233,
+    ),
+    (
+        -10.967639605296206,
+        1.680158138789062,
+        0.05717798464788655,
+        -0.0069821012248805206,
+        3.349750170860705e-05,
+    ),
+    (
+        -0.09043168323908106,
+        -0.06764045190713819,
+        0.06759613017704597,
+        0.029555257042931552,
+        -1.391802575160607e-05,
+    ),
+    (
+        0.0,
+        0.0,
+        -0.09233646193671186,
+        -0.016936493900208172,
+        -1.400867981820361e-05,
+    ),
+)
+_LARGEST_NORM = {4: 3.010066362817634, 8: 1.090863719290036}
+_MOST_SQUARINGS = 32
+
+
+def exponential(A: Array) -> Array:
+    """The exponential of each matrix of a batch, by scaling and squaring."""
+    product = partial(jnp.matmul, precision=lax.Precision.HIGHEST)
+    norms = lax.stop_gradient(jnp.abs(A).sum(-2).max(-1))
+    largest = _LARGEST_NORM[norms.dtype.itemsize]
+    times = jnp.ceil(jnp.log2(norms / largest))
+    times = jnp.where(jnp.isfinite(norms), jnp.clip(times, 0, _MOST_SQUARINGS), 0)
+    times = times.astype(jnp.int32)[:, None, None]
+    A = A / jnp.ldexp(jnp.ones_like(norms)[:, None, None], times).astype(A.dtype)
+    unit = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+    square = product(A, A)
+    cube = product(square, A)
+    powers = (unit, A, square, cube, product(cube, cube))
+    a, b, c, d, e = (
+        sum(jnp.asarray(k, A.dtype) * p for k, p in zip(row, powers, strict=True) if k)
+        for row in _TAYLOR
+    )
+    ninth = product(a, e) + d
+    found = b + product(c + ninth, ninth)
+    most = times.max()
+
+    def squared(i: Any, found: Array) -> Array:
+        def once(found: Array) -> Array:
+            return jnp.where(i < times, product(found, found), found)
+
+        return lax.cond(i < most, once, lambda found: found, found)
+
+    return lax.fori_loop(0, _MOST_SQUARINGS, squared, found)

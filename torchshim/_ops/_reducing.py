@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchshim._core import dtypes, record
+from torchshim._core import dtypes, promotion, record
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import Array
@@ -125,9 +125,7 @@ def cast(input: Array, asked: DType | None) -> Array:
     """The input in the dtype that was asked for."""
     if asked is None or input.dtype == asked.np:
         return input
-    if is_complex(input) and not asked.is_complex:
-        input = input.real
-    return input.astype(asked.np)
+    return promotion.cast(input, asked.np)
 
 
 def accumulated(input: Array, asked: DType | None) -> Array:
@@ -285,15 +283,20 @@ def _sqrt_derivative(primals: Any, tangents: Any) -> Any:
     return root, jnp.where(zero, 0, slope)
 
 
-def check_differentiable(input: Any, asked: DType | None) -> None:
-    """Raises where a gradient is wanted of a result whose dtype can have none."""
+def check_asked(input: Any, asked: DType | None) -> None:
+    """Raises where a gradient is wanted of a result whose dtype can have none.
+
+    Warns where it has no imaginary parts.
+    """
+    if asked is None:
+        return
     if (
-        asked is not None
-        and not (asked.is_floating_point or asked.is_complex)
+        not (asked.is_floating_point or asked.is_complex)
         and input.requires_grad
         and record.local.rec.grad
     ):
         raise RuntimeError(f"Autograd not support dtype: {asked.scalar_name}")
+    promotion.note_lost_part(input.dtype, asked)
 
 
 def ratio(a: float, b: float) -> float:

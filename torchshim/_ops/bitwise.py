@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from torchshim._core.op import Array, Operand, op
 from torchshim._core.promotion import ALWAYS_BOOL, DEFAULT
 from torchshim._ops._common import BOOL, COMPLEX, FLOAT, kind, needs_tensor, refuse
+from torchshim._ops.comparison import check_truth
 
-_logical = {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": True}
+_logical: dict[str, Any] = {
+    "promote": ALWAYS_BOOL,
+    "differentiable": False,
+    "inplace": {"typecheck": check_truth},
+}
 _bits = {"promote": DEFAULT, "differentiable": False, "inplace": True}
 
 
@@ -31,7 +38,7 @@ def logical_xor(input: Array, other: Array) -> Array:
     return (input != 0) ^ (other != 0)
 
 
-@op(**_logical)
+@op(promote=ALWAYS_BOOL, differentiable=False, inplace=True)
 def logical_not(input: Array) -> Array:
     """Whether it is zero."""
     return input == 0

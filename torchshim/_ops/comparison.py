@@ -13,6 +13,7 @@ from torchshim._core.op import POSITIVE, Array, Operand, op
 from torchshim._core.promotion import (
     ALWAYS_BOOL,
     NO_OPMATH,
+    note_lost_part,
     real_number,
     scalar_dtype,
 )
@@ -30,6 +31,13 @@ from torchshim._ops._common import (
     scalar_name,
 )
 
+
+def check_truth(input: Any, other: Any) -> None:
+    """Truth values in place: PyTorch has them in the dtype of both on the way."""
+    if isinstance(other, complex) or is_tensor(other):
+        note_lost_part(getattr(other, "dtype", dtypes.complex128), input.dtype)
+
+
 # Comparisons --------------------------------------------------------------------------
 
 
@@ -39,7 +47,13 @@ def _comparison(name: str) -> dict[str, Any]:
     def node(input: Any, other: Any) -> str:
         return f"{name}Backward{int(is_tensor(other))}"
 
-    tracked = {"differentiable": True, "grad_fn": node, "saves": (), "curved": False}
+    tracked = {
+        "differentiable": True,
+        "grad_fn": node,
+        "saves": (),
+        "curved": False,
+        "typecheck": check_truth if name in ("Eq", "Ne") else None,
+    }
     return {"promote": ALWAYS_BOOL, "differentiable": False, "inplace": tracked}
 
 

@@ -254,6 +254,11 @@ def matrix_power(input: Array, n: int) -> Array:
         eye = jnp.eye(input.shape[-1], dtype=input.dtype)
         return jnp.broadcast_to(eye, input.shape)
     if n < 0:
+        if not jnp.issubdtype(input.dtype, jnp.inexact):
+            raise RuntimeError(
+                "linalg.inv: Expected a floating point or complex tensor as input. Got "
+                f"{scalar_name(input)}"
+            )
         input, n = jnp.linalg.inv(input), -n
     out: Array | None = None
     square = input

@@ -2,67 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Operand, op
-from torchshim._core.promotion import converted, within
-from torchshim._ops._common import (
-    HALF,
-    channels_last_layout,
-    is_tensor,
-)
-
-
-def cast(x: Any, np_dtype: Any) -> Array:
-    """`x` in another dtype, where a value does not fit as C on x86 has it.
-
-    A floating-point number out of range becomes the least int32 (int64), of which
-    narrower types keep the low bits; complex numbers lose their imaginary part.
-    """
-    x, target = jnp.asarray(x), np.dtype(np_dtype)
-    if x.dtype == target:
-        return x
-    if target == np.bool_:
-        return x != 0
-    if jnp.iscomplexobj(x) and target.kind != "c":
-        x = x.real
-    if target.kind in "iu" and jnp.issubdtype(x.dtype, jnp.floating):
-        wide = np.int64 if target.itemsize == 8 or target == np.uint32 else np.int32
-        if target == np.uint64:
-            # From 2**63 on the conversion is unsigned.
-            high = x >= 2.0**63
-            low = _to_int(jnp.where(high, x - 2.0**63, x), np.int64)
-            return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(63))
-        x = _to_int(x, wide)
-    elif target.itemsize == 1 and target.kind not in "iu" and x.dtype != np.bool_:
-        x = _within(x, target)
-    return converted(x, target)
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _within(x: Any, target: Any) -> Any:
-    return within(x, target)
-
-
-@_within.defjvp
-def _within_derivative(target: Any, primals: Any, tangents: Any) -> Any:
-    # That of a conversion, whatever the values.
-    return _within(*primals, target), tangents[0]
-
-
-def _to_int(x: Array, wide: Any) -> Array:
-    limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
-    if x.dtype in HALF:
-        x = x.astype(jnp.float32)
-    fits = (x >= -limit) & (x < limit)
-    return jnp.where(fits, jnp.where(fits, x, 0).astype(wide), np.iinfo(wide).min)
-
+from torchshim._core.promotion import cast, note_lost_part
+from torchshim._ops._common import channels_last_layout, is_tensor
 
 _CLONE: dict[str, Any] = {
     "namespaces": (),
@@ -141,6 +89,8 @@ def _check_fill(input: Any, value: Any) -> None:
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{len(value.shape)} dimensions."
         )
+    if is_tensor(value):
+        note_lost_part(value.dtype, input.dtype)
 
 
 @op(

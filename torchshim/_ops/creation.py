@@ -13,10 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchshim._core.op import Array, Scalar, op
-from torchshim._core.promotion import converted
+from torchshim._core.promotion import cast, converted
 from torchshim._ops._common import channels_last_layout, quotient
 from torchshim._ops._shapes import same
-from torchshim._ops.conversion import cast
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -16,6 +16,7 @@ from torchshim._ops.indexing import (
     added,
     bounds_text,
     dense_layout,
+    filler_checks,
     from_end,
     is_integer,
     outside,
@@ -248,7 +249,7 @@ def _fill_checks(input: Array, dim: int, index: Array, value: Any) -> list[Check
     if 0 in (*input.shape[:dim], *input.shape[dim + 1 :]):
         return []  # it looks at no element
     n = input.shape[dim] if input.ndim else 1
-    return outside(index, -n, n, bounds_text(dim, n))
+    return filler_checks(input, value) + outside(index, -n, n, bounds_text(dim, n))
 
 
 def _index_fill_node(input: Any, dim: int, index: Any, value: Any) -> str:

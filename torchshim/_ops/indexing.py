@@ -19,7 +19,7 @@ from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import contiguous_strides, indexed_strides
 from torchshim._core.op import Arranged, Array, Indices, Operand, OptArrays, op
-from torchshim._core.promotion import element, no_element
+from torchshim._core.promotion import cast, element, no_element
 from torchshim._errors import triggered, warn_once
 from torchshim._ops import _shapes
 from torchshim._ops._common import broadcast_shapes
@@ -291,7 +291,7 @@ def put_mask(
                 f"{scalar_name(input)} for the destination and {scalar_name(values)} "
                 "for the source."
             )
-        values = _to_elements(values, input.dtype)
+        values = cast(values, input.dtype)
     _check_values(values.shape, (*before, count, *after))
     values = jnp.broadcast_to(values, (*before, count, *after))
     n = mask.size
@@ -319,7 +319,7 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
             complex_text or f"value cannot be converted to type {name} without overflow"
         )
     if isinstance(value, jax.Array):
-        return value.astype(dtype)
+        return cast(value, dtype)
     value = element(value, dtype)
     if isinstance(value, int) and value >= 2**63:
         value = np.uint64(value)
@@ -327,25 +327,26 @@ def scalar_for(value: Any, dtype: Any, complex_text: str | None = None) -> Array
         return jnp.asarray(value).astype(dtype)
 
 
-def _to_elements(value: Array, dtype: Any) -> Array:
-    """A tensor's value as elements of another, of which it has the real part."""
-    if jnp.iscomplexobj(value) and not jnp.issubdtype(dtype, jnp.complexfloating):
-        value = value != 0 if dtype == np.bool_ else value.real
-    return value.astype(dtype)
-
-
 def _may_overflow(metas: Sequence[Any]) -> bool:
     """Whether a number may be too large for the first tensor's elements."""
     kind = metas[0].dtype
     if kind.category == dtypes.INTEGER or kind is dtypes.float16:
         return True
-    return any(m.dtype in _WIDE for m in metas[2:]) and kind not in _WIDE
+    return any(
+        (m.dtype.is_complex and not kind.is_complex)
+        or (m.dtype in _WIDE and kind not in _WIDE)
+        for m in metas[2:]
+    )
 
 
-_WIDE = (dtypes.float64, dtypes.complex64, dtypes.complex128)
+_WIDE = (dtypes.float64, dtypes.complex128)
 
 
 def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
+    return filler_checks(input, value)
+
+
+def filler_checks(input: Array, value: Any) -> list[Check]:
     """That the elements can hold the value, which is a number or has one element."""
     kind = dtypes.from_array_dtype(input.dtype)
     plain = not isinstance(value, jax.Array)
@@ -365,10 +366,13 @@ def _masked_fill_checks(input: Array, mask: Array, value: Any) -> list[Check]:
 def _too_large(number: Array, np_dtype: Any, kind: dtypes.dtype) -> Array:
     if kind.category == dtypes.INTEGER:
         limits = np.iinfo(np_dtype)
-        low, high = limits.min if limits.min else -limits.max, limits.max
+        high = limits.max
         if jnp.issubdtype(number.dtype, jnp.floating):
             # In floats the limits are those of the next numbers that do not fit.
-            return ~((number >= float(low)) & (number < float(high) + 1.0))
+            number = number.astype(np.float64)
+            return ~((number >= float(limits.min)) & (number < float(high) + 1.0))
+        # Negative integers of the same width wrap around.
+        low = limits.min if limits.min else -high
         info = np.iinfo(number.dtype)
         return (number < max(low, info.min)) | (number > min(high, info.max))
     number = number.astype(np.float64)
@@ -422,7 +426,10 @@ def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     shape = broadcast_shapes(mask.shape, input.shape)
     _check_filling(input, mask, value)
     _check_filled(dtypes.from_array_dtype(mask.dtype))
-    number = scalar_for(value, input.dtype, no_element(input.dtype))
+    if isinstance(value, jax.Array):
+        number = cast(value, input.dtype)
+    else:
+        number = scalar_for(value, input.dtype, no_element(input.dtype))
     return jnp.where(mask, jnp.broadcast_to(number, shape), input)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -22,6 +21,7 @@ from torchshim._ops._linalg import (
     check_same_dtype,
     check_square,
     columns,
+    exponential,
     failed,
     first_zero,
     refuse_kernel,
@@ -390,8 +390,7 @@ def matrix_exp(input: Array) -> Array:
         return input
     flat = input.reshape(-1, *input.shape[-2:])
     wide = flat.astype(jnp.promote_types(flat.dtype, jnp.float32))
-    out = jax.vmap(jax.scipy.linalg.expm)(wide)
-    return out.astype(input.dtype).reshape(input.shape)
+    return exponential(wide).astype(input.dtype).reshape(input.shape)
 
 
 # Products -----------------------------------------------------------------------------

@@ -277,13 +277,24 @@ def binary_cross_entropy_with_logits(
     input, target, weight, pos_weight = _alike(input, target, weight, pos_weight)
     log_sigmoid = -jnp.logaddexp(-input, jnp.zeros_like(input))
     if pos_weight is not None:
-        broadcast_shapes(pos_weight.shape, target.shape)
+        _check_holds(input.shape, broadcast_shapes(pos_weight.shape, target.shape))
         log_sigmoid = ((pos_weight - 1) * target + 1) * log_sigmoid
+    _check_holds(target.shape, input.shape)
     loss = (1 - target) * input - log_sigmoid
     if weight is not None:
-        broadcast_shapes(loss.shape, weight.shape)
+        _check_holds(loss.shape, weight.shape)
         loss = loss * weight
     return reduced(loss, reduction)
+
+
+def _check_holds(shape: tuple[int, ...], other: tuple[int, ...]) -> None:
+    """PyTorch multiplies in place: the product has the shape of the first factor."""
+    both = broadcast_shapes(shape, other)
+    if both != shape:
+        raise RuntimeError(
+            f"output with shape {list(shape)} doesn't match the broadcast shape "
+            f"{list(both)}"
+        )
 
 
 # Cross entropy of classes ------------------------------------------------------------

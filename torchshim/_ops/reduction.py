@@ -20,7 +20,7 @@ from torchshim._ops._reducing import (
     accumulated,
     axes_of,
     cast,
-    check_differentiable,
+    check_asked,
     check_not_empty,
     count,
     dense,
@@ -55,7 +55,7 @@ def _numbered(name: str, whole: int = 0):
 def _asked(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
     if dim is ALL and keepdim:
         raise TypeError("keepdim goes with dimensions only")
-    check_differentiable(input, dtype)
+    check_asked(input, dtype)
 
 
 # -- sums and products -----------------------------------------------------------------
@@ -84,10 +84,14 @@ def sum(
     return total(w, axes, keepdim).astype(x.dtype)
 
 
+def _check_mean(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+    _asked(input, dim, keepdim, dtype if dtype and dtype.is_floating_point else None)
+
+
 @op(
     grad_fn=_numbered("Mean"),
     saves=(),
-    typecheck=lambda input, dim, keepdim, dtype: _asked(input, dim, keepdim, None),
+    typecheck=_check_mean,
     out="asked",
     castable=(
         "mean.dtype_out(): input types can't be cast to the desired output "
@@ -136,7 +140,10 @@ def prod(
     grad_fn="NansumBackward0",
     saves=("input",),
     curved=False,
-    typecheck=_asked,
+    typecheck=lambda input, dim, keepdim, dtype: (
+        # Complex numbers are refused.
+        None if input.dtype.is_complex else check_asked(input, dtype)
+    ),
     out="computed",
 )
 def nansum(
@@ -149,6 +156,8 @@ def nansum(
     """The sum of the elements that are not NaN."""
     _check_nansum(input, dtype)
     axes = axes_of(dim, input.ndim)
+    if dtype is not None and dtype.category < dtypes.FLOATING:
+        input = jnp.nan_to_num(input)  # NaNs are left out before the conversion
     x = accumulated(input, dtype)
     if x.dtype == jnp.bool_:
         return jnp.any(x, axis=axes, keepdims=keepdim)
@@ -159,7 +168,7 @@ def nansum(
 def _check_nansum(input: Array, dtype: DType | None) -> None:
     if is_complex(input):
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    if dtype is not None and dtype.is_complex and not is_exact(input):
+    if dtype is not None and dtype.is_complex and not is_exact(input) and input.size:
         raise not_implemented("nansum_cpu", jnp.zeros((), dtype.np))
 
 

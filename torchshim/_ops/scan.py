@@ -16,7 +16,7 @@ from torchshim._core.promotion import promote
 from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
     accumulated,
-    check_differentiable,
+    check_asked,
     dense,
     is_complex,
     is_exact,
@@ -44,7 +44,7 @@ def _in_place(name: str) -> Any:
 
 
 def _asked(input, dim, dtype) -> None:
-    check_differentiable(input, dtype)
+    check_asked(input, dtype)
 
 
 # What is said of `out=` of another dtype.
@@ -214,6 +214,8 @@ def diff(
     """The `n`-th differences of neighbours along a dimension."""
     if not input.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
+    if not n and prepend is None and append is None:
+        return input  # whatever the dimension
     axis = wrap_dim(dim, input.ndim)
     for other in (prepend, append):
         if other is not None:

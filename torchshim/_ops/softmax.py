@@ -11,7 +11,14 @@ import jax.numpy as jnp
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Array, op
 from torchshim._ops import _shapes
-from torchshim._ops._reducing import cast, is_complex, is_exact, not_implemented, wide
+from torchshim._ops._reducing import (
+    cast,
+    check_asked,
+    is_complex,
+    is_exact,
+    not_implemented,
+    wide,
+)
 from torchshim._ops.view_geometry import wrap_dim
 
 
@@ -20,7 +27,7 @@ def softmax_input(
 ) -> tuple[Array, int]:
     axis = wrap_dim(dim, input.ndim)
     x = cast(input, dtype)
-    if is_exact(x) or is_complex(x):
+    if x.size and (is_exact(x) or is_complex(x)):
         last = "_lastdim" if input.ndim and axis == input.ndim - 1 else ""
         raise not_implemented(f"{name}{last}_kernel_impl", x)
     return x, axis
@@ -31,11 +38,14 @@ def softmax_input(
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
     shape=_shapes.same,
 )
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """Exponentials along a dimension, divided by their sum."""
     x, axis = softmax_input("softmax", input, dim, dtype)
+    if not x.size:
+        return x
     w = wide(x)
     return softmax_of(w, axis if w.ndim else None).astype(x.dtype)
 
@@ -45,11 +55,14 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
     shape=_shapes.same,
 )
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     """The logarithm of `softmax`, without loss of small values."""
     x, axis = softmax_input("log_softmax", input, dim, dtype)
+    if not x.size:
+        return x
     w = wide(x)
     return _log_softmax(w, axis if w.ndim else None).astype(x.dtype)
 

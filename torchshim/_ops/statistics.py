@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import jax
@@ -53,6 +55,8 @@ def _moments(
     free = number - lost
 
     def mean(x: Array) -> Array:
+        if is_complex(x):
+            return jax.lax.complex(mean(x.real), mean(x.imag))
         return jnp.sum(x, axis=axes, keepdims=True) / number
 
     # Of nothing there is no variance, whatever the correction.
@@ -79,8 +83,19 @@ def _moments(
     kind = input.real.dtype
     return (
         squeezed(variance, axes, keepdim).astype(kind),
-        squeezed(mean(w), axes, keepdim).astype(input.dtype),
+        squeezed(mean(w) + _lost_mean(w, axes), axes, keepdim).astype(input.dtype),
     )
+
+
+def _lost_mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """NaN where an infinite element is not the last one: PyTorch's mean is running."""
+    if is_complex(x):
+        return jax.lax.complex(_lost_mean(x.real, axes), _lost_mean(x.imag, axes))
+    last = functools.reduce(
+        operator.and_, (positions(x, d) == x.shape[d] - 1 for d in axes), True
+    )
+    lost = jnp.any(jnp.isinf(x) & ~jnp.asarray(last), axis=axes, keepdims=True)
+    return jnp.where(lost, jnp.nan, 0).astype(x.dtype)
 
 
 def degrees(dim: Dims, unbiased: bool, correction: float | None) -> float:
@@ -97,6 +112,8 @@ def _warning(name: str, input: Any, dim: Dims, lost: float) -> str | None:
         return None  # an error, which comes before those of dimensions
     axes = axes_of(dim, len(input.shape))
     number = math.prod(input.shape[a] for a in axes)
+    if not math.prod(n for d, n in enumerate(input.shape) if d not in axes):
+        number = 0  # no result, which PyTorch takes for one of no elements
     if number - lost > 0:
         return None
     text = (

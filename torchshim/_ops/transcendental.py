@@ -251,20 +251,27 @@ def _logit_jvp(primals: Any, tangents: Any) -> Any:
 def logit(input: Array, eps: float | None = None) -> Array:
     """`log(input / (1 - input))`, of elements moved into [eps, 1 - eps]."""
     refuse("logit_cpu", input, COMPLEX)
-    if eps is None:
+    if eps is None or (is_known(eps) and eps < 0):
         return _logit(input)
     low = (np if is_known(eps) else jnp).asarray(eps, input.dtype)
     high = (1 - low).astype(input.dtype)
-    inside = (input >= low) & (input <= high)
-    moved = jnp.where(input < low, low, jnp.where(input > high, high, input))
-    # No gradient where the element was moved.
-    kept = jnp.where(inside, moved, jax.lax.stop_gradient(moved))
-    return jnp.where(inside, jnp.log(kept / (1 - kept)), _fixed(moved))
+    return _moved_logit(input, low, high)
 
 
-def _fixed(x: Array) -> Array:
-    x = jax.lax.stop_gradient(x)
-    return jnp.log(x / (1 - x))
+@jax.custom_jvp
+def _moved_logit(x: Array, low: Any, high: Any) -> Array:
+    moved = jnp.where(x < low, low, jnp.where(x > high, high, x))
+    return jnp.log(moved / (1 - moved))
+
+
+@_moved_logit.defjvp
+def _moved_logit_jvp(primals: Any, tangents: Any) -> Any:
+    # PyTorch: 0 where the element was moved.
+    x, low, high = primals
+    outside = (x < low) | (x > high)
+    kept = jnp.where(outside, 0.5, x)
+    slope = jnp.where(outside, 0, 1 / (kept * (1 - kept)))
+    return _moved_logit(x, low, high), tangents[0] * slope
 
 
 # Trigonometric functions --------------------------------------------------------------

@@ -15,10 +15,10 @@ import numpy as np
 from torchshim._core.linearize import is_forward
 from torchshim._core.meta import contiguous_strides
 from torchshim._core.op import REGISTRY, Array, Indices, op
+from torchshim._core.promotion import cast
 from torchshim._ops import splits, view_memory, views
 from torchshim._ops._common import without_derivative
 from torchshim._ops._formats import first_layout
-from torchshim._ops.conversion import cast
 
 assert splits and view_memory and views
 
@@ -191,4 +191,4 @@ def strided_scatter(
         along = jnp.where(replaced, along_base, 0)
         return written(*primals), along + place(along_new, jnp.zeros_like(along))
 
-    return written(input, src.astype(input.dtype))
+    return written(input, cast(src, input.dtype))

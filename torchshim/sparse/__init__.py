@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from torchshim._core import dtypes
 from torchshim._derived import namespace as _namespace
 from torchshim._functions._arguments import warn_once
+from torchshim._functions.legacy import tensortype
 from torchshim._functions.sparse_construct import (
     invariants,
     old_arguments,
@@ -167,11 +168,8 @@ _SIZED = (
 _SHAPE = "shape, *, device=", "shape, dtype=, device=", 684
 
 
-class _SparseType(type):
+class _SparseType(tensortype):
     """The class of `torch.sparse.FloatTensor` and its like."""
-
-    dtype: Any
-    is_cuda = False
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Coo) and instance.dtype is cls.dtype
