@@ -97,9 +97,9 @@ def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
 
 
 def refuse_mapped(rec: Any, name: str, given: Sequence[Any]) -> None:
-    """Raises where `vmap` would have to map a call with `out=`: `given` ends with it."""
-    if not rec.levels or not any(each._tmeta.batch for each in _tensors(given)):
     """Raises where `vmap` would have to map a call; `given` ends with `out=`."""
+    if not rec.levels or not any(each._tmeta.batch for each in _tensors(given)):
+        return
     name = name.removeprefix("aten::")
     if name in _RANDOM:
         raise RuntimeError(
