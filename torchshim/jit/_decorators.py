@@ -172,13 +172,15 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 def _matches(obj: Any, kind: Any) -> bool:
     origin = typing.get_origin(kind)
     inner = typing.get_args(kind)
+    if not inner and (origin or kind) in (list, dict, tuple) or kind is typing.Optional:
+        name = kind.__name__
+        one = origin is not dict and kind is not dict
+        raise RuntimeError(
+            f"Attempted to use {name} without {'a ' if one else ''}contained "
+            f"type{'' if one else 's'}. Please add {'a ' if one else ''}contained type, "
+            f"e.g. {name}[int{'' if one else ', int'}]"
+        )
     if origin is None:
-        if kind in (list, dict, tuple, typing.List, typing.Dict, typing.Tuple):  # noqa: UP006
-            name = kind.__name__ if _isinstance(kind, type) else str(kind)
-            raise RuntimeError(
-                f"Attempted to use {name} without a contained type. Please add a "
-                f"contained type, e.g. {name}[int]"
-            )
         if kind is None or kind is NoneType:
             return obj is None
         return kind is Any or _isinstance(obj, kind)
