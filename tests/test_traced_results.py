@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typing
-from typing import Dict, List, Optional, Tuple  # noqa: UP035
 
 from tests.oracle import attempt, case
 

@@ -172,14 +172,15 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 def _matches(obj: Any, kind: Any) -> bool:
     origin = typing.get_origin(kind)
     inner = typing.get_args(kind)
-    if not inner and (origin or kind) in (list, dict, tuple) or kind is typing.Optional:
+    bare = not inner and (origin or kind) in (list, dict, tuple)
+    if bare or kind is typing.Optional:
         name = kind.__name__
-        one = origin is not dict and kind is not dict
-        raise RuntimeError(
-            f"Attempted to use {name} without {'a ' if one else ''}contained "
-            f"type{'' if one else 's'}. Please add {'a ' if one else ''}contained type, "
-            f"e.g. {name}[int{'' if one else ', int'}]"
-        )
+        wanted = f"a contained type. Please add a contained type, e.g. {name}[int]"
+        if dict in (origin, kind):
+            wanted = (
+                f"contained types. Please add contained type, e.g. {name}[int, int]"
+            )
+        raise RuntimeError(f"Attempted to use {name} without {wanted}")
     if origin is None:
         if kind is None or kind is NoneType:
             return obj is None

@@ -134,6 +134,8 @@ class Unpickler:
         self.marks: list[list[Any]] = []
         while True:
             code = self._file.read(1)
+            if isinstance(code, str) and code:
+                raise AssertionError("Expected bytes, got str")
             if not code:
                 raise EOFError
             if code == pickle.STOP:
