@@ -79,7 +79,7 @@ def nll_loss_forward(
     )
     if how == "none":
         return loss, input.new_zeros(())
-    counted = target != ignore_index
+    counted = fns.ne(target, ignore_index)
     if weight is None:
         return loss, counted.sum().to(input.dtype)
     return loss, (weight[target.where(counted, 0)] * counted).sum()

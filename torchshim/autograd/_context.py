@@ -143,7 +143,10 @@ _ONCE = (
 
 
 def _edge(tensor: Any) -> tuple[Any, int]:
-    return tuple(gradient_edge(tensor)[:2]) if tensor.requires_grad else (None, 0)
+    if not tensor.requires_grad:
+        return None, 0
+    edge = gradient_edge(tensor)
+    return edge[0], edge[1]
 
 
 class BackwardCFunction(Node, FunctionCtx):
