@@ -150,6 +150,9 @@ def reset(torch: Any) -> None:
     # Told once in a process, whatever `set_warn_always` says.
     storage = getattr(torch, "storage", None)
     _call(storage, "_reset_warn_typed_storage_removal")
+    name = f"{getattr(torch, '__name__', None)}.profiler.profiler"
+    if profiler := sys.modules.get(name):
+        profiler._WARNINGS_SHOWN.clear()
     # PyTorch's compiler, which `flex_attention` calls, ends validation for good.
     name = f"{getattr(torch, '__name__', None)}.distributions"
     if distributions := sys.modules.get(name):

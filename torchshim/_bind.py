@@ -45,7 +45,13 @@ from torchshim._core.storage import (
     tensor_class,
 )
 from torchshim._core.write import autograd_sees
-from torchshim._out import check_outs, refuse_dual, refuse_leaf, refuse_tracked
+from torchshim._out import (
+    check_outs,
+    refuse_dual,
+    refuse_leaf,
+    refuse_mapped,
+    refuse_tracked,
+)
 from torchshim._overrides import ORDINARY, dispatch, handle, overloaded, overriding
 from torchshim._refusal import (
     METHODS_IN_PYTHON,
@@ -323,6 +329,7 @@ def write(rec: Any, state: Any, target: Any) -> Any:
 
 
 def _refuse_followed(rec: Any, op: Op, given: Sequence[Any]) -> None:
+    refuse_mapped(rec, op.parsed, given)
     if op.out == "unfollowed":
         refuse_leaf(rec, op.parsed, given[-1])
     elif op.differentiable is not False:

@@ -24,6 +24,29 @@ _OUT_OF = {
 }
 # Functions whose result PyTorch copies to `out=`, tangent and all.
 _COPIED = frozenset({"linalg_matrix_norm"})
+# What PyTorch calls the form with `out=`, where it is not just `out`.
+_FORMS = {
+    "_linalg_svd": "U",
+    "all": "all_out",
+    "any": "all_out",
+    "kthvalue": "values",
+    "linalg_svd": "U",
+    "max": "dim_max",
+    "mean": "dtype_out",
+    "median": "dim_values",
+    "min": "dim_min",
+    "mode": "values",
+    "nanmedian": "dim_values",
+    "prod": "int_out",
+    "sort": "values",
+    "sum": "IntList_out",
+    "topk": "values",
+    "where": "self_out",
+}
+_COMPARING = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
+# Operators of lists, and random ones.
+_OF_LISTS = frozenset("cat dstack hstack stack vstack".split())
+_RANDOM = frozenset("bernoulli multinomial normal rand randint randn randperm".split())
 _TRACKED = (
     "{}(): functions with out=... arguments don't support automatic "
     "differentiation, but one of the arguments requires grad."
@@ -73,8 +96,45 @@ def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
                 raise NotImplementedError(_without_out(name))
 
 
+def refuse_mapped(rec: Any, name: str, given: Sequence[Any]) -> None:
+    """Raises where `vmap` would have to map a call; `given` ends with `out=`."""
+    if not rec.levels or not any(each._tmeta.batch for each in _tensors(given)):
+        return
+    name = name.removeprefix("aten::")
+    if name in _RANDOM:
+        raise RuntimeError(
+            "vmap: We do not support calling out variants of random operations inside "
+            "of vmap. Please use non-out variants as a workaround"
+        )
+    why = "; the fallback path doesn't work on out= or view ops."
+    if name in _OF_LISTS:
+        why = ". We could not generate a fallback."
+    form = _form(name, given)
+    raise RuntimeError(f"Batching rule not implemented for aten::{name}.{form}{why}")
+
+
+def _form(name: str, given: Sequence[Any]) -> str:
+    """The form with `out=` that the arguments mean."""
+    args = given[0] if isinstance(given[0], (tuple, list)) else given[:-1]
+    whole = [isinstance(each, TensorBase) for each in args[:2]]
+    if name in _COMPARING:
+        return "Tensor_out" if all(whole) else "Scalar_out"
+    if name == "pow":
+        kinds = ["Tensor" if each else "Scalar" for each in whole]
+        return "Scalar_out" if not whole[0] else "_".join([*kinds, "out"])
+    if name == "div" and len(args) > 2 and args[2] is not None:
+        return "out_mode"
+    along = len(args) > 1 and isinstance(args[1], (int, tuple)) and args[1] != ()
+    if name in ("mean", "all", "any") and along:
+        return "out"
+    if name in ("max", "min") and not along:
+        return "out" if all(whole) else "unary_out"
+    return _FORMS.get(name, "out")
+
+
 def refuse_followed(rec: Any, name: str, given: Sequence[Any]) -> None:
     """Raises where either of the two would have to."""
+    refuse_mapped(rec, name, given)
     refuse_tracked(rec, name, given)
     refuse_dual(rec, name, given)
 

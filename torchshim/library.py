@@ -60,6 +60,22 @@ __all__ = [
 _RESERVED = ("prim",)
 # Namespaces that a library of kind DEF has.
 _owned: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
+_OTHER_NAMESPACE = (
+    "does not match namespace of enclosing TORCH_LIBRARY block ({0}).  Move this "
+    "definition to the {1} block corresponding to this namespace (and consider "
+    "deleting the namespace from your schema string.)"
+)
+# What PyTorch calls its dispatch keys.
+_KEY = re.compile(
+    "(Quantized|Sparse|SparseCsr|NestedTensor|Autograd|Autocast)?"
+    "(CPU|CUDA|HIP|XLA|MPS|MTIA|MAIA|IPU|XPU|HPU|VE|Lazy|Meta|PrivateUse[123])"
+    "|Composite(Ex|Im)plicitAutograd(NonFunctional|NestedTensor)?"
+    "|Autograd(NestedTensor|Other|Functionality)?|Python(TLSSnapshot|Dispatcher)?"
+    "|FuncTorch\\w+|Undefined|Conjugate|ZeroTensor|Negative|BackendSelect|PreDispatch"
+    "|ADInplaceOrView|Functionalize|Dense|Quantized|Sparse|SparseCsr|NestedTensor|Tracer"
+)
+# Kernels of operators that are not defined yet: name -> key -> kernel.
+_early: dict[str, dict[str, Any]] = {}
 # What `define` and its like register lives as long as the process.
 _kept: list[Library] = []
 
@@ -93,6 +109,7 @@ class Library:
                 f"{ns} is a reserved namespace. Please try creating a library with "
                 "another name."
             )
+        _check_key(dispatch_key)
         if kind == "DEF":
             if ns in _owned or ns == "aten":
                 raise RuntimeError(
@@ -123,10 +140,19 @@ class Library:
         if not self._end.alive:
             raise AssertionError("Library object has been destroyed")
         marks = (tags,) if isinstance(tags, Tag) else tuple(tags)
-        parsed = parse_schema(f"{self.ns}::{schema}")
-        self._made.append(_define(self.ns, parsed, marks))
         name = schema.split("(")[0]
+        space, _, short = name.rpartition("::")
+        if space not in ("", self.ns):
+            raise RuntimeError(
+                f"Explicitly provided namespace ({space}) in schema string "
+                + _OTHER_NAMESPACE.format(self.ns, "(unique) TORCH_LIBRARY")
+            )
+        qualified = f"{self.ns}::{short}"
+        parsed = parse_schema(qualified + schema[len(name) :])
+        self._made.append(_define(self.ns, parsed, marks))
         self._op_defs.add(f"{self.ns}::{name}")
+        for key, kernel in _early.pop(qualified, {}).items():
+            self.impl(short, kernel, key)
         return name
 
     def impl(
@@ -146,7 +172,13 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if with_keyset:
             raise Unsupported("kernels with a keyset: there are no dispatch keys")
-        operator = self._operator(op_name)
+        _check_key(key)
+        name = self._qualified(op_name)
+        try:
+            operator = find(name)
+        except AttributeError:
+            _early.setdefault(name, {})[key] = fn
+            return
         if fn is fallthrough_kernel:
             return
         taken = key in operator.kernels and operator.kernels[key] is not fn
@@ -159,16 +191,33 @@ class Library:
         # A kernel of the key with a device's name is Autograd's for that device.
         operator.kernels["Autograd" if key.startswith("Autograd") else key] = fn
 
-    def _operator(self, name: Any) -> Operator:
+    def _qualified(self, name: Any) -> Any:
+        """The name with its namespace; what stands for an operator as it is."""
         if isinstance(name, str):
-            name = name if "::" in name else f"{self.ns}::{name}"
-        return find(name)
+            space, _, short = name.rpartition("::")
+            if space not in ("", self.ns):
+                raise RuntimeError(
+                    f'impl("{name}", ...): Explicitly provided namespace ({space}) in '
+                    "operator name " + _OTHER_NAMESPACE.format(self.ns, "TORCH_LIBRARY")
+                )
+            return f"{self.ns}::{short}"
+        if not isinstance(name, Operator) and not hasattr(name, "_opoverload"):
+            raise RuntimeError(
+                "impl should be passed either a name or an OpOverload object as the "
+                f"first argument, got {type(name)}"
+            )
+        return name
 
     def _destroy(self) -> None:
         """Takes back what was defined."""
         self._end()
         if _owned.get(self.ns) is self:
             del _owned[self.ns]
+
+
+def _check_key(key: str) -> None:
+    if key and not _KEY.fullmatch(key):
+        raise RuntimeError(f"could not parse dispatch key: {key}")
 
 
 def _forget_all(made: list[Operator]) -> None:

@@ -67,6 +67,12 @@ _METHODS = frozenset(
     "sparse_mask squeeze_ sum_to_size swapaxes_ swapdims_ t_ to to_dense to_sparse "
     "transpose_ type_as uniform_ unsqueeze_ values view_as".split()
 )
+# Whose results are a list in PyTorch's schemas.
+_LISTS = frozenset(
+    "broadcast_tensors chunk dsplit hsplit meshgrid split split_copy split_with_sizes "
+    "split_with_sizes_copy tensor_split unbind unbind_copy unsafe_chunk unsafe_split "
+    "unsafe_split_with_sizes vsplit where".split()
+)
 # Of reductions: their form along a dimension.
 _ALONG = {"sum": "dim_IntList", "prod": "dim_int"} | dict.fromkeys(
     "all any max mean median min nanmedian".split(), "dim"
@@ -105,6 +111,10 @@ class OpOverload:
     def namespace(self) -> str:
         return self.overloadpacket._namespace
 
+    @property
+    def _name(self) -> str:
+        return self.name()
+
     def __deepcopy__(self, memo: Any) -> OpOverload:
         return self
 
@@ -142,6 +152,8 @@ class OpOverloadPacket:
             raise AttributeError(
                 f"'OpOverloadPacket' object has no attribute '{overload}'"
             )
+        if overload == "_qualified_op_name":
+            return f"{self._namespace}::{self.__name__}"  # type: ignore[return-value]
         # What forms have, and no form is called: passes look for it.
         if (
             overload.startswith("_")
@@ -159,7 +171,18 @@ class OpOverloadPacket:
         found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
-        return function_of(self.__name__)(*args, **kwargs)
+        if "self" in kwargs:  # as PyTorch's schemas call it
+            args = (kwargs.pop("self"), *args)
+        return self._plain(function_of(self.__name__)(*args, **kwargs))
+
+    def _plain(self, result: Any) -> Any:
+        """Several results as the dispatcher gives them: without names, or a list."""
+        if not isinstance(result, tuple):
+            return result
+        name = self.__name__
+        if name in _LISTS or name.startswith("_foreach_"):
+            return list(result)
+        return tuple(result)
 
     def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
         return self

@@ -267,6 +267,8 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     >>> torch.overrides.resolve_name(torch.Tensor.add)
     'torch.Tensor.add'
     """
+    if type(f).__module__ == "torch._ops":
+        return str(f)
     return _known()[1].get(f)
 
 

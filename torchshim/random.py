@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torchshim
 from torchshim._core.random import default_generator, restore, snapshot
 from torchshim._functions.random import (
     get_rng_state,
@@ -57,9 +58,14 @@ def fork_rng(
     >>> bool(a == torch.rand(1))
     True
     """
-    if not enabled:
+    kind = torchshim.device(device_type).type
+    if not enabled or kind == "meta":
         yield
         return
+    if devices is not None:
+        module = getattr(torchshim, kind)
+        for each in list(devices):
+            module.get_rng_state(each)  # AssertionError where there is none
     before = snapshot()
     try:
         yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.record import local
@@ -32,6 +32,18 @@ def _saved_tensors_hooks_enable() -> None:
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     """The message of the error, while hooks are disabled."""
     return saving.disabled()
+
+
+def _push_saved_tensors_default_hooks(
+    pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
+) -> None:
+    """Hooks for saved tensors from now on, until they are popped."""
+    saving.push_checked(pack_hook, unpack_hook)
+
+
+def _pop_saved_tensors_default_hooks() -> None:
+    """Takes the hooks off that were pushed last."""
+    saving.pop()
 
 
 def _get_sequence_nr() -> int:

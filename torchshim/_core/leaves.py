@@ -321,5 +321,9 @@ class Leaves(Graph):
         """The gradient as a tensor that nobody else holds, as `.grad` is written to."""
         if id(grad) in self.given or self.called:
             grad = grad._twin() if grad._composed else self.rec.without_history(grad)
+        elif not grad._composed and self.rec.recording.duals:
+            # PyTorch detaches a gradient that nobody else holds: no tangents.
+            grad = self.rec.without_history(grad)
+            self.rec.set_tangents(grad._slot, {})
         self.given.add(id(grad))
         return grad

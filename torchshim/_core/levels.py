@@ -99,6 +99,10 @@ class Level:
     arguments: dict[tuple[int, int], tuple[Any, Any, int | None]] = field(
         default_factory=dict
     )
+    # `vmap`: what was given, whose shape changed within it, and how.
+    reshaped: list[tuple[TensorBase, str, tuple[Any, ...]]] = field(
+        default_factory=list
+    )
     # Forward mode: what holds tangents of this level.
     cells: list[dict[int, Any]] = field(default_factory=list)
     # `grad`: arguments that the function is differentiated by, within it and as given.

@@ -20,6 +20,9 @@ Engine = MT19937 | Threefry
 _cpu = device("cpu")
 
 
+_NO_OFFSET = "CPU Generator does not use offset"
+
+
 class Generator:
     """A stream of random numbers: on the CPU, PyTorch's own, bit for bit; on
     accelerators JAX's counter-based generator's, made by the programs that use them.
@@ -89,6 +92,31 @@ class Generator:
         twin._device = self._device
         twin.engine = self.engine.clone()
         return twin
+
+    def graphsafe_get_state(self) -> Generator:
+        """NotImplementedError: graphs of CUDA are not captured."""
+        raise NotImplementedError(
+            "graphsafe_get_state is not supported in this Generator"
+        )
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """NotImplementedError, as for `graphsafe_get_state`."""
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
+        raise NotImplementedError(
+            "graphsafe_set_state is not supported in this Generator"
+        )
+
+    def get_offset(self) -> int:
+        """RuntimeError: the place in the stream is part of the state."""
+        raise RuntimeError(_NO_OFFSET)
+
+    def set_offset(self, offset: int) -> Generator:
+        """RuntimeError, as for `get_offset`."""
+        if not isinstance(offset, int):
+            name = type(offset).__name__
+            raise RuntimeError(f"manual_offset expected a long, but got {name}")
+        raise RuntimeError(_NO_OFFSET)
 
     def __reduce__(self) -> Any:
         state = self.initial_seed(), None, self.get_state()

@@ -6,6 +6,7 @@ where PyTorch lets them flow.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from torchshim._functions._arguments import (
     wrong,
 )
 from torchshim._functions.resizing import resize_output, show
+from torchshim._functions.vmap_fallback import example_by_example
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import refuse_followed
 from torchshim._refusal import refuse
@@ -389,6 +391,9 @@ def bincount(
     tensor([1, 0, 2])
     """
     _check_tensor("bincount", "input", 1, input)
+    if input._tmeta.batch or (weights is not None and weights._tmeta.batch):
+        each = functools.partial(bincount, minlength=minlength)
+        return example_by_example("bincount", each, (input, weights))
     if not _exact(input.dtype) or input.dtype is dtypes.bool_:
         raise _not_implemented("bincount_cpu", input)
     if minlength < 0:

@@ -11,6 +11,7 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
+from torchshim._functions.ranges import arange
 from torchshim._tensor import Tensor
 
 _aten = public(namespaces=("ops.aten",))
@@ -207,3 +208,43 @@ _resizes("cubic", "upsample_bicubic2d", 2)
 def _adaptive_avg_pool2d(input: Tensor, output_size: Sequence[int]) -> Tensor:
     """Means of as many windows as asked for in each dimension."""
     return fns.adaptive_avg_pool2d(input, tuple(output_size))
+
+
+# -- indexing -----------------------------------------------------------------------
+
+
+def _whole(input: Tensor, indices: Sequence[Any]) -> list[Any]:
+    """Indices in which positions stand for None, a dimension that is not indexed."""
+    indices = list(indices)
+    while indices and indices[-1] is None:
+        indices.pop()
+    given = [i for i, index in enumerate(indices) if index is not None]
+    free = [i for i, index in enumerate(indices) if index is None]
+    if not free or any(indices[i].dtype is dtypes.bool_ for i in given):
+        return indices
+    # Between tensors, the dimensions that are not indexed come last.
+    behind = 0 if free[-1] < given[0] else len(free)
+    after = 0 if behind else max(indices[i].dim() for i in given)
+    for i in given:
+        indices[i] = indices[i].reshape((*indices[i].shape, *[1] * behind))
+    for k, i in enumerate(free):
+        ones = len(free) - 1 - k + after
+        positions = arange(input.shape[i], device=input.device)
+        indices[i] = positions.reshape((-1, *[1] * ones))
+    return indices
+
+
+def _put(suffix: str) -> None:
+    def index_put(
+        input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    ) -> Tensor:
+        put = getattr(Tensor, f"index_put{suffix}")
+        return put(input, _whole(input, indices), values, accumulate)
+
+    index_put.__name__ = index_put.__qualname__ = f"index_put{suffix}"
+    index_put.__doc__ = f"`Tensor.index_put{suffix}`; None leaves a dimension whole."
+    _aten(index_put)
+
+
+_put("")
+_put("_")

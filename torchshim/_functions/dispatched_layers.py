@@ -64,6 +64,27 @@ _loss(
 )
 
 
+@_aten
+def nll_loss_forward(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+) -> tuple[Tensor, Tensor]:
+    """`nn.functional.nll_loss`, and the sum of the weights unless it is not reduced."""
+    how = REDUCTIONS[reduction]
+    loss = nn_loss.nll_loss(
+        input, target, weight, ignore_index=ignore_index, reduction=how
+    )
+    if how == "none":
+        return loss, input.new_zeros(())
+    counted = fns.ne(target, ignore_index)
+    if weight is None:
+        return loss, counted.sum().to(input.dtype)
+    return loss, (weight[target.where(counted, 0)] * counted).sum()
+
+
 # -- activations --------------------------------------------------------------------
 
 

@@ -376,6 +376,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Any]:
     """
     output = func(*primals)
     flat, spec = tree.tree_flatten(primals)
+    for each in flat:
+        _ = each.new_empty  # AttributeError for what is no tensor
 
     def jvp_fn(*tangents: Any) -> Any:
         given, given_spec = tree.tree_flatten(tangents)

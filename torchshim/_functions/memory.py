@@ -265,6 +265,10 @@ def _set_data(self: Tensor, value: Any) -> None:
 
 def swap_contents(a: Tensor, b: Tensor) -> None:
     """Exchanges all but the identity of two tensors."""
+    for each in (a, b):
+        if not isinstance(each, TensorBase):
+            name = type(each).__name__
+            raise AttributeError(f"'{name}' object has no attribute '_use_count'")
     names = [set(copyreg._slotnames(type(t))) for t in (a, b)]  # type: ignore[attr-defined]
     if names[0] != names[1]:
         raise RuntimeError("Cannot swap t1 and t2 if they have different slots")

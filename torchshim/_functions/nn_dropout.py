@@ -75,14 +75,14 @@ def dropped(
         raise NotImplementedError(
             f"\"bernoulli_scalar_cpu_\" not implemented for '{dtype.scalar_name}'"
         )
+    kept = 1 - float(p)
+    mask = _mask(input, shape, kept)
     if not dtype.is_floating_point:
         # Of bools PyTorch's alpha dropout first makes integers.
         name = "Long" if alpha and dtype is dtypes.bool_ else dtype.scalar_name
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {name}"
         )
-    kept = 1 - float(p)
-    mask = _mask(input, shape, kept)
     if alpha:
         op = fns.masked_affine_ if inplace else fns.masked_affine
     else:

@@ -16,6 +16,7 @@ from torchshim._derived import public
 from torchshim._functions._family import described
 from torchshim._functions.resizing import keep_saved, show, show_views
 from torchshim._functions.strided import strided_arguments
+from torchshim._functions.vmap_arguments import note_reshaped
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -62,8 +63,26 @@ def _record_write(tensor: Any) -> bool:
     return True
 
 
-def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
-    """Makes a tensor the view of itself that an operator gives."""
+def _become(
+    self: Tensor, name: str, args: tuple[Any, ...], counted: bool = False
+) -> Tensor:
+    """Makes a tensor the view of itself that an operator gives.
+
+    `counted` says that this write is counted already.
+    """
+    before = tuple(self._tmeta.shape)
+    _show_as(self, name, args, counted)
+    if local.rec.levels:
+        note_reshaped(self, name, args, before)
+    return self
+
+
+def reshape_given(tensor: Tensor, name: str, args: tuple[Any, ...]) -> None:
+    """As `_become`, for what a mapped function was given and changed the shape of."""
+    _become(tensor, name, args, counted=True)
+
+
+def _show_as(self: Tensor, name: str, args: tuple[Any, ...], counted: bool) -> Tensor:
     rec = local.rec
     rec.check_inference(self)
     meta = self._tmeta
@@ -75,7 +94,7 @@ def _become(self: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
     untracked = not rec.grad and meta.requires_grad
     if untracked and not meta.leaf:
         rec.keep_history(self)
-    counted = _record_write(self)
+    counted = counted or _record_write(self)
     state = rec.call(_in_place(name), (self, *args))
     new = rec.result(state)
     if untracked:

@@ -57,6 +57,12 @@ RESIZED = (
     "/__w/pytorch/pytorch/aten/src/ATen/native/Resize.cpp:30.)"
 )
 
+RESIZED_ELSEWHERE = (
+    "self_bdim == 0 INTERNAL ASSERT FAILED at "
+    '"/__w/pytorch/pytorch/aten/src/ATen/functorch/BatchRulesViews.cpp":170, please '
+    "report a bug to PyTorch. NYI: resize_ batch rule for batch dim != 0"
+)
+
 
 def _alone(self: Tensor) -> bool:
     """Whether no other tensor shares the memory."""
@@ -214,6 +220,31 @@ def _leave(self: Tensor) -> None:
     self._raw = -1
 
 
+def _resize_mapped(
+    self: Tensor, shape: tuple[int, ...], memory_format: Any, same: bool
+) -> None:
+    """Within `vmap`: all examples are resized as one tensor, examples first."""
+    # These need this file, for their arguments.
+    from torchshim._functions.vmap import argument_behind, entered, left
+
+    if memory_format is not None and memory_format is not contiguous_format:
+        raise RuntimeError(
+            "resize_: batching rule only supports None or Contiguous MemoryFormat"
+        )
+    number = max(number for number, _ in self._tmeta.batch)
+    level = next(each for each in local.rec.levels if each.number == number)
+    known = argument_behind(self, level)
+    if known[1]:
+        raise RuntimeError(RESIZED_ELSEWHERE)
+    if not same:
+        is_given = any(each is self for each, _, _ in level.given)
+        whole = known[0] if is_given else left(self, 0, level)
+        resize_(whole, level.size, *shape)
+        onto(self, entered(whole, 0, level))
+        if not is_given:
+            level.given.append((self, whole, 0))
+
+
 @public(namespaces=(), method=True)
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Changes the size in place; memory keeps what it holds, more of it is unchosen.
@@ -242,7 +273,9 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     same = shape == tuple(meta.shape)
     if same and memory_format is not None:  # a format that was asked for is taken
         same = meta.strides == format_strides(shape, memory_format)
-    if not same:
+    if meta.batch:
+        _resize_mapped(self, shape, memory_format, same)
+    elif not same:
         local.rec.check_inference(self)
         _take_shape(self, shape, memory_format or contiguous_format)
     return self
@@ -259,6 +292,8 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
     tensor([[0, 1],
             [2, 3]])
     """
+    if self._tmeta.batch:
+        return self  # PyTorch resizes each example, which nobody sees.
     if memory_format is preserve_format:
         memory_format = suggested_format(other._tmeta.shape, other._tmeta.strides)
     return resize_(self, tuple(other._tmeta.shape), memory_format=memory_format)

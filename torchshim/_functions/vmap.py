@@ -19,6 +19,7 @@ from torchshim._core.random import default_generator
 from torchshim._core.record import local
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions.pieces import chunk, narrow
+from torchshim._functions.reshape_in_place import reshape_given
 from torchshim._tensor import Tensor
 
 
@@ -314,11 +315,14 @@ def _run(
         given = steps[0]._create_batched_inputs(dims, leaves, depth, spec)
         try:
             outputs = func(*given, **kwargs)
+            return steps[0]._unwrap_batched(outputs, out_dims, depth, size, func)
         finally:
+            # Now, as the results may be views of the arguments as they were.
+            for leaf, name, args in level.reshaped:
+                reshape_given(cast(Tensor, leaf), name, args)
             for (_, dim), (leaf, each, version) in level.arguments.items():
                 if version is not None and each._version != version:
                     leaf.copy_(left(each, dim, level))
-        return steps[0]._unwrap_batched(outputs, out_dims, depth, size, func)
 
 
 def _run_chunks(

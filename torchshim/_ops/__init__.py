@@ -1,5 +1,8 @@
 """The operators, one file an area. Importing a file registers its operators."""
 
+from importlib import import_module
+from typing import Any
+
 from torchshim._ops import (  # noqa: F401
     activation,
     adaptive_pooling,
@@ -72,3 +75,10 @@ from torchshim._ops import (  # noqa: F401
     vmap,
     weight_norm,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """`torch._ops` has the classes of operators in PyTorch."""
+    if name in ("HigherOrderOperator", "OpOverload", "OpOverloadPacket"):
+        return getattr(import_module("torchshim.ops"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

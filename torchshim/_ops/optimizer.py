@@ -18,6 +18,7 @@ from torchshim._core.meta import broadcast_shape
 from torchshim._core.op import Array, Arrays, Operand, OptArrays, Scalar, op
 from torchshim._core.promotion import check_result
 from torchshim._ops._common import HALF
+from torchshim._ops._reducing import is_exact, scalar_name
 
 Results = tuple[Array, ...]
 
@@ -245,6 +246,11 @@ def adam_update(
 @op(namespaces=(), method=False, differentiable=False)
 def total_norm(tensors: Arrays, norm_type: float) -> Array:
     """The norm of tensors as if they were one vector."""
+    for tensor in filter(is_exact, tensors):
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+            f"Got {scalar_name(tensor)}"
+        )
     return _norm(jnp.stack([_norm(t, norm_type) for t in tensors]), norm_type)
 
 

@@ -21,6 +21,7 @@ from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, was_detached
 from torchshim._core.storage import TensorBase, version_of, writes_of
 from torchshim._derived import fns
+from torchshim._functions.nodes import gradient_edge
 from torchshim._functions.saved_values import SavedTensor, with_history
 from torchshim._functions.sparse_tensor import SparseTensor
 from torchshim._tensor import Tensor
@@ -39,7 +40,7 @@ class FunctionCtx:
     saved_for_forward: Any = None
     dirty_tensors: Any = None
     non_differentiable: Any = None
-    materialize_grads: bool = True
+    _materialize: bool = True
     # Whether outputs that never get a gradient have zeros among the gradients.
     _materialize_non_diff_grads: bool = True
 
@@ -76,11 +77,6 @@ class FunctionCtx:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that did not arrive reach the backward as zeros."""
-        if not isinstance(value, bool):
-            raise TypeError(
-                "set_materialize_grads received an invalid combination of arguments - "
-                "got (), but expected (bool)"
-            )
         self.materialize_grads = value
 
 
@@ -146,6 +142,13 @@ _ONCE = (
 )
 
 
+def _edge(tensor: Any) -> tuple[Any, int]:
+    if not tensor.requires_grad:
+        return None, 0
+    edge = gradient_edge(tensor)
+    return edge[0], edge[1]
+
+
 class BackwardCFunction(Node, FunctionCtx):
     """The node of a custom function; the `ctx` of its forward and backward."""
 
@@ -193,6 +196,36 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def _event(self) -> Any:
         return self._at
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Where gradients go next; within the forward, where they will go."""
+        if self._at is not None:
+            return Node.next_functions.fget(self)  # type: ignore[attr-defined]
+        given = local.rec.forward_inputs
+        tensors = () if given is None else given.tensors
+        return tuple([_edge(each) for each in tensors])
+
+    def __dir__(self) -> list[str]:
+        return sorted(object.__dir__(self))
+
+    def _set_materialize(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - "
+                "got (), but expected (bool)"
+            )
+        self._materialize = value
+
+    materialize_grads = property(None, _set_materialize)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "materialize_grads":
+            raise AttributeError(
+                "attribute 'materialize_grads' of 'torch._C._FunctionBase' objects is "
+                "not readable"
+            )
+        return Node.__getattr__(self, name)  # type: ignore[attr-defined]
 
     def _slot_of(self, number: int) -> int:
         return self._at.slot + self._outputs.index(number)
@@ -347,13 +380,13 @@ class BackwardCFunction(Node, FunctionCtx):
         given: list[Any] = [None] * self._n_outs
         for k, at in enumerate(self._outputs):
             grad = grads[k]
-            if grad is None and self.materialize_grads:
+            if grad is None and self._materialize:
                 meta = event.metas[k]
                 kind = meta.dtype, meta.device
                 grad = fns._gradient_zeros(tuple(meta.shape), *kind)
             given[at] = grad
         if self._plain_outputs:
-            if self.materialize_grads and self._materialize_non_diff_grads:
+            if self._materialize and self._materialize_non_diff_grads:
                 for at, output in self._plain_outputs.items():
                     given[at] = fns._gradient_zeros(*output)
         put_back(given, self._made_patterns)

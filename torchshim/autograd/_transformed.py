@@ -262,7 +262,7 @@ def _push(
         tangent: Any = None
         if isinstance(arg, Tensor) and _differentiable(arg):
             tangent = known.get(level.number)
-            if tangent is None and ctx.materialize_grads:
+            if tangent is None and ctx._materialize:
                 tangent = zeros_of(arg)
         tangents.append(tangent)
     ctx._saved_for_forward = tuple(

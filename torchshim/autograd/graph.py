@@ -113,15 +113,7 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        hooks = self.pack_hook, self.unpack_hook
-        if not all(map(callable, hooks)):
-            raise TypeError(
-                "_push_saved_tensors_default_hooks(): incompatible function arguments. "
-                "The following argument types are supported:\n    1. (arg0: "
-                "collections.abc.Callable, arg1: collections.abc.Callable) -> "
-                f"None\n\nInvoked with: {hooks[0]!r}, {hooks[1]!r}"
-            )
-        saving.push(*hooks)
+        saving.push_checked(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *args: object) -> None:
         saving.pop()

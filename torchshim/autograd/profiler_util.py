@@ -104,8 +104,9 @@ class FunctionEvent(_Times):
         category: str = "cpu_op",
     ) -> None:
         self.id = id
-        self.name = name
-        self.key = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.trace_name = name
+        self.name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.key = self.name
         self.start_ns = start_ns
         self.end_ns = start_ns
         self.cpu_parent = parent
@@ -381,7 +382,7 @@ def write_trace(events: Iterable[Any], path: str, metadata: dict[str, Any]) -> N
         {
             "ph": "X",
             "cat": event.category,
-            "name": event.name,
+            "name": event.trace_name,
             "pid": process,
             "tid": event.thread,
             "ts": event.start_ns / 1e3,

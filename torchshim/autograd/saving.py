@@ -65,8 +65,26 @@ def push(
     _follow()
 
 
+def push_checked(pack: Any, unpack: Any) -> None:
+    """As `push`; TypeError for what cannot be called."""
+    if not (callable(pack) and callable(unpack)):
+        raise TypeError(
+            "_push_saved_tensors_default_hooks(): incompatible function arguments. "
+            "The following argument types are supported:\n    1. (arg0: "
+            "collections.abc.Callable, arg1: collections.abc.Callable) -> "
+            f"None\n\nInvoked with: {pack!r}, {unpack!r}"
+        )
+    push(pack, unpack)
+
+
 def pop() -> None:
-    """Takes the innermost pair away."""
+    """Takes the innermost pair away; RuntimeError if there is none."""
+    if not _stack.pairs:
+        raise RuntimeError(
+            "is_initialized && !tls.stack.empty() INTERNAL ASSERT FAILED at "
+            '"/__w/pytorch/pytorch/aten/src/ATen/SavedTensorHooks.cpp":69, please '
+            "report a bug to PyTorch. "
+        )
     local.rec.about_to_change()
     _stack.pairs.pop()
     _follow()

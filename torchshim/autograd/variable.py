@@ -58,13 +58,36 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = ImperativeEngine()
 
     def __new__(
-        cls, data: Any = None, requires_grad: bool = False, volatile: Any = None
+        cls,
+        data: Any = None,
+        requires_grad: bool = False,
+        volatile: Any = None,
+        _grad_fn: Any = None,
+        name: str | None = None,
+        **others: Any,
     ) -> Any:
+        for each in others:
+            raise TypeError(
+                f"'{each}' is an invalid keyword argument for this function"
+            )
+        if not isinstance(name, str | None):
+            raise TypeError(
+                f"argument 5 must be str or None, not {type(name).__name__}"
+            )
+        if _grad_fn is not None:  # PyTorch's own nodes are refused as well
+            raise TypeError(
+                "_grad_fn has to be a Function object or None, but got "
+                f"{type_name(_grad_fn)}"
+            )
         if volatile:
             warn(
                 "volatile was removed and now has no effect. Use `with "
                 "torch.no_grad():` instead."
             )
+            if requires_grad:
+                raise ValueError(
+                    "Variable can't be volatile and require_grad at the same time!"
+                )
         if data is None:
             return Tensor()
         if not isinstance(data, Tensor):
@@ -73,5 +96,10 @@ class Variable(metaclass=VariableMeta):
             )
         tensor: Any = data.detach()
         if operator.index(requires_grad):
+            if not (tensor.is_floating_point() or tensor.is_complex()):
+                raise RuntimeError(
+                    "Only Tensors of floating point and complex dtype can require "
+                    "gradients"
+                )
             tensor.requires_grad_()
         return tensor

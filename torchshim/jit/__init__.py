@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torchshim
 from torchshim._functions._arguments import warn_once
 from torchshim._lazy import submodules as _submodules
 from torchshim._tensor import Tensor
@@ -181,13 +182,59 @@ def trace(
         return func
     given, named = _examples(example_inputs, example_kwarg_inputs)
     _no_script()
-    func(*given, **named)
+    if not callable(func):
+        raise RuntimeError("Could not get name of python class object")
+    _check_traced(func(*given, **named), strict)
     if _is(func, Module):
         return wrapped(func, {}, TopLevelTracedModule)
     bound = getattr(func, "__self__", None)
     if _is(bound, Module) and getattr(func, "__name__", "") == "forward":
         return wrapped(bound, {}, TopLevelTracedModule)
     return ScriptFunction(func, traced=True)
+
+
+def _check_traced(found: Any, strict: bool) -> None:
+    """RuntimeError for what a trace cannot give."""
+    if found is None:
+        raise RuntimeError(
+            "The traced function didn't return any values! Side-effects are not "
+            "captured in traces, so it would be a no-op."
+        )
+    if _is(found, (list, dict)) and not found:
+        kind = "List trace inputs must have elements"
+        if _is(found, dict):
+            kind = "Dictionary inputs must have entries"
+        raise RuntimeError(f"Tracer cannot infer type of {found}\n:{kind}")
+    _check_each(found, strict)
+
+
+def _check_each(found: Any, strict: bool) -> None:
+    if _is(found, dict):
+        if strict:
+            raise RuntimeError(_A_DICT)
+        return
+    tensors = _is(found, list) and all(_is(each, Tensor) for each in found)
+    if _is(found, (bool, int, float, complex, str, list, torchshim.dtype)) or (
+        found is None
+    ):
+        if not tensors:
+            raise RuntimeError(
+                "Only tensors, lists, tuples of tensors, or dictionary of tensors can "
+                "be output from traced functions"
+            )
+    elif _is(found, tuple) and not _is(found, torchshim.Size):
+        for each in found:
+            _check_each(each, strict)
+
+
+_A_DICT = (
+    "Encountering a dict at the output of the tracer might cause the trace to be "
+    "incorrect, this is only valid if the container structure does not change based on "
+    "the module's inputs. Consider using a constant container instead (e.g. for "
+    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you "
+    "absolutely need this and know the side effects, pass strict=False to trace() to "
+    "allow this behavior."
+)
 
 
 def _examples(inputs: Any, named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

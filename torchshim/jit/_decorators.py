@@ -172,13 +172,16 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 def _matches(obj: Any, kind: Any) -> bool:
     origin = typing.get_origin(kind)
     inner = typing.get_args(kind)
-    if origin is None:
-        if kind in (list, dict, tuple, typing.List, typing.Dict, typing.Tuple):  # noqa: UP006
-            name = kind.__name__ if _isinstance(kind, type) else str(kind)
-            raise RuntimeError(
-                f"Attempted to use {name} without a contained type. Please add a "
-                f"contained type, e.g. {name}[int]"
+    bare = not inner and (origin or kind) in (list, dict, tuple)
+    if bare or kind is typing.Optional:
+        name = kind.__name__
+        wanted = f"a contained type. Please add a contained type, e.g. {name}[int]"
+        if dict in (origin, kind):
+            wanted = (
+                f"contained types. Please add contained type, e.g. {name}[int, int]"
             )
+        raise RuntimeError(f"Attempted to use {name} without {wanted}")
+    if origin is None:
         if kind is None or kind is NoneType:
             return obj is None
         return kind is Any or _isinstance(obj, kind)

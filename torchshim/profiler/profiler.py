@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torchshim.autograd.profiler as _profiler
-from torchshim._errors import unsupported
+from torchshim._errors import unsupported, warn
 from torchshim.autograd.profiler import record_function
 from torchshim.autograd.profiler_util import EventList, write_trace
 
@@ -153,6 +153,16 @@ def tensorboard_trace_handler(
     return handler
 
 
+# In this process, whatever `set_warn_always` says.
+_WARNINGS_SHOWN: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _WARNINGS_SHOWN:
+        _WARNINGS_SHOWN.add(text)
+        warn(text)
+
+
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
@@ -215,6 +225,8 @@ class profile:
         self.acc_events = acc_events
         # Of the cycles before, with `acc_events`.
         self.earlier = EventList()
+        # From `start` to `stop`.
+        self._running = False
         self.step_num = 0
         self.metadata: dict[str, Any] = {}
         self.current_action = self.schedule(0)
@@ -232,15 +244,16 @@ class profile:
 
     def start(self) -> None:
         """Begins as the schedule says."""
-        self._to(self.current_action)
+        self._running = True
+        self._to(ProfilerAction.NONE, self.current_action)
         self._begin_step()
 
     def stop(self) -> None:
         """Ends; a cycle that is being recorded counts as done."""
         self._end_step()
+        self._running = False
         if self.current_action in _RECORDING:
             self._finish()
-        self.current_action = ProfilerAction.NONE
 
     def step(self) -> None:
         """Tells that the next step begins."""
@@ -248,39 +261,46 @@ class profile:
         before = self.current_action
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
-        if before is ProfilerAction.RECORD_AND_SAVE:
-            self._finish()
-            before = ProfilerAction.NONE
-        elif before is ProfilerAction.RECORD and self.current_action not in _RECORDING:
-            warnings.warn(
-                f"Incorrect schedule: RECORD followed by {self.current_action.name}",
-                stacklevel=2,
-            )
-            self._finish()
-        if before not in _RECORDING:
-            self._to(self.current_action)
+        if self._running:
+            if before is ProfilerAction.RECORD_AND_SAVE:
+                self._finish()
+                before = ProfilerAction.NONE
+            elif before is ProfilerAction.RECORD:
+                if self.current_action not in _RECORDING:
+                    warnings.warn(
+                        "Incorrect schedule: RECORD followed by "
+                        f"{self.current_action.name}",
+                        stacklevel=2,
+                    )
+                    self._finish()
+            self._to(before, self.current_action)
         self._begin_step()
 
-    def _to(self, action: ProfilerAction) -> None:
-        if action in _RECORDING:
-            if self.profiler is not None and self.acc_events:
-                self.earlier = self.events()
-            elif self.profiler is not None:
-                warnings.warn(
+    def _to(self, before: ProfilerAction, action: ProfilerAction) -> None:
+        if action is ProfilerAction.NONE or before in _RECORDING:
+            return
+        if before is ProfilerAction.NONE and not self.acc_events:
+            if self.profiler is not None:
+                _warn_once(
                     "Warning: Profiler clears events at the end of each cycle. Only "
                     "events from the current cycle will be reported. To keep events "
-                    "across cycles, set acc_events=True.",
-                    stacklevel=2,
+                    "across cycles, set acc_events=True."
                 )
+            self.profiler = None
+        if self.profiler is None:
             self.profiler = _profiler.profile(**self.options)
+        if action in _RECORDING:
+            if self.profiler.entered:
+                self.earlier = self.events()
+                self.profiler = _profiler.profile(**self.options)
             self.profiler.__enter__()
 
     def _finish(self) -> None:
-        if self.profiler is not None:
-            self.profiler.__exit__(None, None, None)
-            self.events()[:0] = self.earlier
-            if self.on_trace_ready is not None:
-                self.on_trace_ready(self)
+        self._done("stopping trace").__exit__(None, None, None)
+        self.events().extend(self.earlier)
+        self.earlier = EventList()
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
 
     def _begin_step(self) -> None:
         if self.record_steps:

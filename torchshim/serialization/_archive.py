@@ -150,6 +150,11 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     folder, name = os.path.split(target)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
+    if os.path.isdir(target):
+        raise RuntimeError(
+            "[enforce fail at inline_container.cc:747] . open file failed with "
+            "strerror: Is a directory"
+        )
     if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
         with open(target, "wb") as file:  # a pipe or a device cannot be replaced
             yield file

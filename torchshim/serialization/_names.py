@@ -127,15 +127,6 @@ REBUILD: dict[str, Any] = {
     "_rebuild_device_tensor_from_cpu_tensor": _rebuild_device_tensor_from_cpu_tensor,
 }
 
-#: How files say that a tensor is quantized; the function it is made by is refused.
-QSCHEMES = (
-    "per_channel_affine",
-    "per_channel_affine_float_qparams",
-    "per_channel_symmetric",
-    "per_tensor_affine",
-    "per_tensor_symmetric",
-)
-
 NESTED = "torch.nested._internal.nested_tensor"
 # What PyTorch keeps in modules that are no part of its API.
 _PRIVATE: dict[tuple[str, str], Any] = {
@@ -174,8 +165,6 @@ def find(module: str, name: str) -> Any:
     found = _PRIVATE.get((module, name))
     if found is not None:
         return found
-    if module == "torch" and name in QSCHEMES:
-        return name
     ours = SHIM + _MOVED.get(module, module).removeprefix("torch")
     try:
         found = importlib.import_module(ours)

@@ -28,7 +28,6 @@ from torchshim.nn.parameter import Parameter
 from torchshim.serialization import _options
 from torchshim.serialization._names import (
     NESTED,
-    QSCHEMES,
     REBUILD,
     STORAGE_DTYPES,
     UNTYPED,
@@ -89,7 +88,7 @@ def allowed() -> dict[str, Any]:
         **{repr(d): d for d in DTYPES if not d.name.startswith("bits")},
         **{f"torch.{name}": kind for name, kind in TENSOR_TYPES.items()},
         **{f"torch.{name}": storage_type(name) for name in STORAGE_DTYPES},
-        **{f"torch.{name}": name for name in QSCHEMES},
+        **{f"torch.{name}": getattr(torchshim, name) for name in torchshim._SCHEMES},
         "torch.storage.TypedStorage": torchshim.storage.TypedStorage,
         "torch.storage.UntypedStorage": storage_type(UNTYPED),
     }
@@ -135,6 +134,8 @@ class Unpickler:
         self.marks: list[list[Any]] = []
         while True:
             code = self._file.read(1)
+            if isinstance(code, str) and code:
+                raise AssertionError("Expected bytes, got str")
             if not code:
                 raise EOFError
             if code == pickle.STOP:

@@ -59,6 +59,11 @@ def close(
     a: np.ndarray, b: np.ndarray, tolerances: tuple[float, float], equal_nan: bool
 ) -> np.ndarray:
     """As `torch.isclose`."""
+    for name, tolerance in zip(("rtol", "atol"), tolerances, strict=True):
+        if tolerance < 0:
+            raise RuntimeError(
+                f"{name} must be greater than or equal to zero, but got {tolerance:g}"
+            )
     rtol, atol = tolerances
     close = a == b
     inexact = a.dtype.kind not in "biu"

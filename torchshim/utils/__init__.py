@@ -1,6 +1,8 @@
 """Utilities: loading data, handles of hooks (``torch.utils``)."""
 
 from importlib import import_module as _import_module
+from os.path import dirname as _dirname
+from os.path import join as _join
 from typing import Any as _Any
 
 from torchshim._functions.memory import swap_contents as _swap_contents
@@ -15,6 +17,10 @@ _LAZY += ("_content_store", "_device", "_traceback", "collect_env", "module_trac
 _LAZY += ("mkldnn", "weak", "_contextlib", "_dtype_abbrs", "_exposed_in")
 _LAZY += ("_ordered_set", "_stats", "_thunk", "_typing_utils")
 _LAZY += ("backend_registration", "cpp_backtrace", "throughput_benchmark")
+
+
+# Where PyTorch has its files for CMake.
+cmake_prefix_path = _join(_dirname(_dirname(__file__)), "share", "cmake")
 
 
 def set_module(obj: _Any, mod: str) -> None:
