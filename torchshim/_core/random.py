@@ -99,7 +99,7 @@ class Generator:
             "graphsafe_get_state is not supported in this Generator"
         )
 
-    def graphsafe_set_state(self, state: Generator) -> Generator:
+    def graphsafe_set_state(self, state: Any) -> Generator:
         """NotImplementedError, as for `graphsafe_get_state`."""
         if not isinstance(state, Generator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")
@@ -111,7 +111,7 @@ class Generator:
         """RuntimeError: the place in the stream is part of the state."""
         raise RuntimeError(_NO_OFFSET)
 
-    def set_offset(self, offset: int) -> Generator:
+    def set_offset(self, offset: Any) -> Generator:
         """RuntimeError, as for `get_offset`."""
         if not isinstance(offset, int):
             name = type(offset).__name__
