@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from torchshim._core.op import REGISTRY
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
@@ -171,9 +172,11 @@ class OpOverloadPacket:
         found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
-        if "self" in kwargs:  # as PyTorch's schemas call it
+        function = function_of(self.__name__)
+        if "self" in kwargs and not _names_self(self.__name__):
+            # As PyTorch's schemas call what is the first parameter here.
             args = (kwargs.pop("self"), *args)
-        return self._plain(function_of(self.__name__)(*args, **kwargs))
+        return self._plain(function(*args, **kwargs))
 
     def _plain(self, result: Any) -> Any:
         """Several results as the dispatcher gives them: without names, or a list."""
@@ -192,6 +195,12 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
+
+
+def _names_self(name: str) -> bool:
+    """Whether an operator has a parameter of that name."""
+    op = REGISTRY.get(name)
+    return op is not None and any(p.name == "self" for p in op.params)
 
 
 def function_of(name: str) -> Any:

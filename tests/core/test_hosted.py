@@ -190,13 +190,13 @@ def test_arrays_are_their_own(at_once):
 def test_what_numpy_lacks_is_compiled_alone(at_once):
     x = torch.eye(3) * 2 + 1
     start = program.count()
-    found = torch.matrix_exp(x.sin()) @ x
-    values, vectors = np.linalg.eigh(np.sin(np.eye(3) * 2 + 1))
-    expected = vectors * np.exp(values) @ vectors.T @ (np.eye(3) * 2 + 1)
+    found = torch.i0(x.sin()) @ x
+    host = np.eye(3) * 2 + 1
+    expected = np.i0(np.sin(host)) @ host
     np.testing.assert_allclose(found.tolist(), expected, rtol=1e-4)
     assert isinstance(last(), Hosted)
     [only] = program.compiled_since(start)
-    assert "matrix_exp" in only.reason
+    assert "i0" in only.reason
 
 
 def test_checks_are_told_with_their_own_lines(at_once):

@@ -11,7 +11,7 @@ def leaf(torch):
     return torch.tensor([0.0, 1.0]).to_sparse().requires_grad_()
 
 
-@case
+@case(warnings=False)
 def of_another_pattern(torch):
     x, grad = leaf(torch), torch.ones(2).to_sparse()
     x.grad = grad
@@ -26,7 +26,7 @@ def of_another_pattern(torch):
     yield x.grad
 
 
-@case
+@case(warnings=False)
 def added_to(torch):
     x = leaf(torch)
     x.grad = torch.ones(2).to_sparse()
@@ -41,7 +41,7 @@ def added_to(torch):
     yield x.grad, x.grad.is_coalesced(), x.grad._nnz()
 
 
-@case
+@case(warnings=False)
 def of_other_layouts(torch):
     dense, csr = torch.eye(2), torch.eye(2).to_sparse_csr()
     coo = torch.eye(2).to_sparse()
@@ -57,7 +57,7 @@ def of_other_layouts(torch):
     yield attempt(setattr, coo, "grad", 1)
 
 
-@case
+@case(warnings=False)
 def resized(torch):
     def eye(n):
         return torch.eye(n).to_sparse()
@@ -81,7 +81,7 @@ NUMBERS = {
 }
 
 
-@case(message=False).over(*NUMBERS)
+@case(message=False, warnings=False).over(*NUMBERS)
 def as_numbers(torch, name):
     x = torch.tensor(NUMBERS[name]).to_sparse()
     for function in (bool, float, int, complex, torch.is_nonzero):
@@ -92,7 +92,7 @@ def as_numbers(torch, name):
     yield attempt(lambda: "yes" if x else "no")
 
 
-@case.lines("""
+@case(warnings=False).lines("""
 torch.square(torch.tensor([0., 3.]).to_sparse())
 torch.tensor([0., 3.]).to_sparse().square()
 torch.sparse_coo_tensor([[0, 0]], [1., 2.], (2,)).square()
