@@ -195,9 +195,8 @@ def to(self: Tensor, *args: Any, **named: Any) -> Tensor:
         elif (found := as_dtype(first)) is not None:
             dtype = found
             del rest[0]
-        elif isinstance(first, (bool, float, complex)):
+        elif isinstance(first, kinds := (bool, float, complex)):
             # That of its class, whatever the default one is.
-            kinds = (bool, float, complex)
             dtype = as_dtype(next(k for k in kinds if isinstance(first, k)))
             del rest[0]
         elif first is None or _is_device(first):

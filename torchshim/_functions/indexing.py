@@ -519,9 +519,6 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
             f"(got {len(indices)})"
         )
     given = [(dim, item) for dim, item in enumerate(indices) if item is not None]
-    indexed = {dim for dim, _ in given}
-    # PyTorch looks at no index where the result has no elements.
-    empty = not all(n for d, n in enumerate(view._tmeta.shape) if d not in indexed)
     for place, (dim, item) in enumerate(given):
         if not isinstance(item._array, np.ndarray):
             continue
@@ -530,8 +527,9 @@ def check_known(view: Tensor, indices: Sequence[Any]) -> None:
         if bad.any():
             if not n:
                 raise IndexError("index is out of bounds for dimension with size 0")
-            if empty:
-                continue
+            indexed = {d for d, _ in given}
+            if 0 in (s for d, s in enumerate(view._tmeta.shape) if d not in indexed):
+                continue  # PyTorch looks at no index where there is no element.
             raise out_of_bounds(int(array[bad].reshape(-1)[0]), place, n)
 
 

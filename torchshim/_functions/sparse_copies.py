@@ -305,9 +305,7 @@ def _as_number(name: str) -> None:
         return plain(to_dense(self))
 
 
-for _name in (
-    *("__bool__", "is_nonzero", "__int__", "__float__", "__complex__", "__index__"),
-):
+for _name in "__bool__ is_nonzero __int__ __float__ __complex__ __index__".split():
     _as_number(_name)
 
 

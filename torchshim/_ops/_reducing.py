@@ -299,6 +299,11 @@ def check_asked(input: Any, asked: DType | None) -> None:
     promotion.note_lost_part(input.dtype, asked)
 
 
+def check_asked_along(input: Any, dim: Any, asked: DType | None) -> None:
+    """As `check_asked`, for operators along a dimension."""
+    check_asked(input, asked)
+
+
 def ratio(a: float, b: float) -> float:
     """A quotient of numbers as floating point has it: no error at 0."""
     with np.errstate(all="ignore"):

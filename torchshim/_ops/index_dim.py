@@ -175,9 +175,14 @@ def index_add(
     return added(input, where, scaled)
 
 
+def _none_beside(input: Array, dim: int) -> bool:
+    """Whether a dimension other than this one is empty."""
+    return 0 in (*input.shape[:dim], *input.shape[dim + 1 :])
+
+
 def _copy_checks(input: Array, dim: int, index: Array, source: Array) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
-    if 0 in (*input.shape[:dim], *input.shape[dim + 1 :]):
+    if _none_beside(input, dim):
         return []  # it looks at no element
     n = input.shape[dim] if input.ndim else 1
     text = f"index_copy_(): {bounds_text(dim, n)}"
@@ -246,7 +251,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 
 def _fill_checks(input: Array, dim: int, index: Array, value: Any) -> list[Check]:
     dim = wrap_dim(dim, input.ndim)
-    if 0 in (*input.shape[:dim], *input.shape[dim + 1 :]):
+    if _none_beside(input, dim):
         return []  # it looks at no element
     n = input.shape[dim] if input.ndim else 1
     return filler_checks(input, value) + outside(index, -n, n, bounds_text(dim, n))

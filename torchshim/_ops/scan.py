@@ -16,7 +16,7 @@ from torchshim._core.promotion import promote
 from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
     accumulated,
-    check_asked,
+    check_asked_along,
     dense,
     is_complex,
     is_exact,
@@ -43,10 +43,6 @@ def _in_place(name: str) -> Any:
     return check
 
 
-def _asked(input, dim, dtype) -> None:
-    check_asked(input, dtype)
-
-
 # What is said of `out=` of another dtype.
 _OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_name}"
 
@@ -56,7 +52,7 @@ _OTHER_TYPE = "expected scalar_type {want.scalar_name} but found {have.scalar_na
     saves=(),
     inplace=True,
     inplace_check=_in_place("cumsum"),
-    typecheck=_asked,
+    typecheck=check_asked_along,
     whole=("input",),
     out="computed",
     shape=_shapes.same,
@@ -76,7 +72,7 @@ def cumsum(input: Array, dim: int, *, dtype: DType | None = None) -> Array:
     saves=("input", "result"),
     inplace=True,
     inplace_check=_in_place("cumprod"),
-    typecheck=_asked,
+    typecheck=check_asked_along,
     whole=("input",),
     out="computed",
 )

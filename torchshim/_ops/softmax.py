@@ -13,7 +13,7 @@ from torchshim._core.op import Array, op
 from torchshim._ops import _shapes
 from torchshim._ops._reducing import (
     cast,
-    check_asked,
+    check_asked_along,
     is_complex,
     is_exact,
     not_implemented,
@@ -38,7 +38,7 @@ def softmax_input(
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
-    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
+    typecheck=check_asked_along,
     shape=_shapes.same,
 )
 def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
@@ -55,7 +55,7 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
-    typecheck=lambda input, dim, dtype: check_asked(input, dtype),
+    typecheck=check_asked_along,
     shape=_shapes.same,
 )
 def log_softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
