@@ -8,6 +8,8 @@
 - Gradients of the weights of transposed convolutions have zeros between the elements of
   the image, which XLA multiplies as any other. They lie in the kernel, where XLA leaves
   them out, when the two are swapped: 2 ms in place of 70.
+- Kernels with more elements than the image, and pointwise convolutions of large images,
+  are products of matrices (`image_products`), or swapped so that XLA does not do it.
 - In functions that stay functions, all others come in the one order of XLA's fast
   kernel. XLA brings the dimensions of a convolution into the order that its kernel
   takes (batch, space, channels) only in a program's entry. In the body of a loop or in
@@ -31,6 +33,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from torchshim._core import image_products
 from torchshim._core.placement import platform
 
 # Up to so many products an element are written out, one after the other; with more
@@ -44,6 +47,9 @@ _MATRIX = 16
 Ints = tuple[int, ...]
 # What is computed for a convolution with these parameters.
 Convolve = Callable[[Any, Any, Mapping[str, Any]], Any]
+# The same, with the kernel that the convolution's is the mirror image of, or None where
+# that is not known.
+Rewriting = Callable[[Any, Any, Mapping[str, Any], Any], Any]
 
 
 def in_fast_layout(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +62,7 @@ def in_windows(fn: Callable[..., Any]) -> Callable[..., Any]:
     return _rewritten(fn, windowed)
 
 
-def _rewritten(fn: Callable[..., Any], rewriting: Convolve) -> Callable[..., Any]:
+def _rewritten(fn: Callable[..., Any], rewriting: Rewriting) -> Callable[..., Any]:
     if platform() != "cpu":
         return fn
 
@@ -68,7 +74,7 @@ def _rewritten(fn: Callable[..., Any], rewriting: Convolve) -> Callable[..., Any
     return run
 
 
-def evaluated(closed: Any, args: Sequence[Any], rewriting: Convolve) -> list[Any]:
+def evaluated(closed: Any, args: Sequence[Any], rewriting: Rewriting) -> list[Any]:
     """The results of a traced function, its convolutions rewritten.
 
     `rewriting` gives None where a convolution stays as it is.
@@ -76,6 +82,8 @@ def evaluated(closed: Any, args: Sequence[Any], rewriting: Convolve) -> list[Any
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
+    # What was reversed, and along which dimensions.
+    mirrored: dict[Any, tuple[Any, Any]] = {}
 
     def value(atom: Any) -> Any:
         return atom.val if hasattr(atom, "val") else env[atom]  # a literal, a variable
@@ -83,9 +91,15 @@ def evaluated(closed: Any, args: Sequence[Any], rewriting: Convolve) -> list[Any
     for eqn in jaxpr.eqns:
         operands = [value(v) for v in eqn.invars]
         found = None
+        if eqn.primitive is lax.rev_p:
+            mirrored[eqn.outvars[0]] = operands[0], eqn.params["dimensions"]
         if eqn.primitive is lax.conv_general_dilated_p:
             lhs, rhs = operands
-            found = rewriting(lhs, rhs, eqn.params)
+            kernel, dimensions = mirrored.get(eqn.invars[1], (None, ()))
+            _, _, *space = eqn.params["dimension_numbers"].rhs_spec
+            if sorted(dimensions) != sorted(space):
+                kernel = None
+            found = rewriting(lhs, rhs, eqn.params, kernel)
         if found is not None:
             made = [found]
         elif eqn.primitive.name == "jit" and has_convolution(eqn.params["jaxpr"]):
@@ -116,12 +130,12 @@ def _functions_in(params: Mapping[str, Any]) -> Iterator[Any]:
                 yield each
 
 
-def convolved(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> Any:
+def convolved(lhs: Any, rhs: Any, params: Mapping[str, Any], mirrored: Any) -> Any:
     """As sums of windows, or else in XLA's order.
 
     In groups that XLA is as good at, it is a loop nest in any order.
     """
-    found = windowed(lhs, rhs, params, _in_order)
+    found = windowed(lhs, rhs, params, mirrored, _in_order)
     in_groups = params["feature_group_count"] > 1 or params["batch_group_count"] > 1
     if found is not None or in_groups:
         return found
@@ -154,11 +168,13 @@ def windowed(
     lhs: Any,
     rhs: Any,
     params: Mapping[str, Any],
+    mirrored: Any = None,
     convolve: Convolve = _as_it_is,
 ) -> Any:
     """A convolution in another way; None where XLA is as good.
 
     It is a sum of windows, or, without groups, made of those that `convolve` makes.
+    `mirrored`: the kernel that `rhs` is the mirror image of, if that is known.
     Groups of channels and groups of examples (gradients of weights) are one thing here:
     x of shape (examples, groups, channels, *space), w of (groups, outputs, channels,
     *kernel), and the result of (examples, groups, outputs, *places).
@@ -191,9 +207,11 @@ def windowed(
         dilated = max(params["lhs_dilation"]) > 1
         if few and dilated and max(*steps, *spans) == 1:
             return _swapped(lhs, rhs, params, places, convolve)
-        # XLA's kernel is good at gradients of weights of two dimensions.
-        if len(places) < 3 and math.prod(places) > 1:
-            return None
+        if len(places) < 3:
+            found = _in_products(lhs, rhs, params, places, mirrored, convolve)
+            # XLA's kernel is good at gradients of weights of two dimensions.
+            if found is not None or math.prod(places) > 1:
+                return found
     summed = _summed(groups, channels, kernel, places)
     if summed is None and groups == 1 and len(places) == 3:
         return _by_depth(lhs, rhs, params, places, convolve)
@@ -209,6 +227,28 @@ def windowed(
     out = summed(x, w, steps, spans, places)
     out = out.reshape(out.shape[0], -1, *places)
     return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
+
+
+def _in_products(
+    lhs: Any,
+    rhs: Any,
+    params: Mapping[str, Any],
+    places: Ints,
+    mirrored: Any,
+    convolve: Convolve,
+) -> Any:
+    """A convolution without groups, of at most two dimensions; None: XLA is as good."""
+    numbers = params["dimension_numbers"]
+    space = [lhs.shape[d] for d in numbers.lhs_spec[2:]]
+    kernel = [rhs.shape[d] for d in numbers.rhs_spec[2:]]
+    found = image_products.of_large_kernel(lhs, rhs, params, places, mirrored)
+    if found is None and math.prod(kernel) == 1:
+        found = image_products.pointwise(lhs, rhs, params, places)
+    if found is None and math.prod(places) == 1:
+        found = image_products.whole(lhs, rhs, params)
+    if found is None and image_products.is_swapped(space, kernel):
+        found = _swapped(lhs, rhs, params, places, convolve)
+    return found
 
 
 def _by_depth(
@@ -242,11 +282,14 @@ def _by_depth(
         **{name: params[name][1:] for name in each},
         "dimension_numbers": lax.ConvDimensionNumbers(order, order, order),
     }
-    out = convolve(
+    given = (
         x.reshape(-1, *x.shape[2:]),
         w.reshape(w.shape[0], -1, *w.shape[3:]),
         flat,
     )
+    out = windowed(*given, None, convolve)
+    if out is None:
+        out = convolve(*given)
     out = jnp.moveaxis(out.reshape(-1, depth, *out.shape[1:]), 1, 2)
     return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
@@ -260,31 +303,30 @@ def _swapped(
 ) -> Any:
     """The kernel convolved with the image, which is smaller.
 
-    The sum over k of x[o + k - low] w[k], with x[t j] the elements of the image, is
-    that over j of w[t j - o + low] image[j].
+    The sum over k of x[s o + k - low] w[k], with x[t j] the elements of the image and
+    w[d i] those of the kernel, is that over j of w[t j - s o + low] x[t j].
     """
     numbers, between = params["dimension_numbers"], params["lhs_dilation"]
     space = [lhs.shape[d] for d in numbers.lhs_spec[2:]]
     kernel = [rhs.shape[d] for d in numbers.rhs_spec[2:]]
-    lows = [p - 1 - low for p, (low, _) in zip(places, params["padding"], strict=True)]
-    padding = tuple(
-        (low, place + step * (size - 1) - k - low)
-        for low, place, step, size, k in zip(
-            lows, places, between, space, kernel, strict=True
-        )
-    )
+    padding = []
+    for d, place in enumerate(places):
+        last = params["window_strides"][d] * (place - 1)
+        low = last - params["padding"][d][0]
+        size = (kernel[d] - 1) * params["rhs_dilation"][d] + 1
+        padding.append((low, last + between[d] * (space[d] - 1) + 1 - size - low))
     batch, features, *where = numbers.out_spec
     numbers = lax.ConvDimensionNumbers(
         numbers.rhs_spec, numbers.lhs_spec, (features, batch, *where)
     )
     changed = {
-        "padding": padding,
+        "padding": tuple(padding),
         "lhs_dilation": params["rhs_dilation"],
         "rhs_dilation": between,
         "dimension_numbers": numbers,
     }
     given = rhs, lhs, {**params, **changed}
-    out = windowed(*given, convolve)
+    out = windowed(*given, None, convolve)
     if out is None:
         out = convolve(*given)
     return lax.rev(out, where)
