@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 import torchshim as torch
-from torchshim._core import image_products, program
+from torchshim._core import convolutions, image_products, program
 from torchshim._core.convolutions import in_fast_layout, in_windows
 
 LETTERS = {1: "W", 2: "HW"}
@@ -22,8 +22,8 @@ def used(monkeypatch):
     """The ways in which convolutions were computed, in order."""
     found = []
 
-    def noting(name):
-        usual = getattr(image_products, name)
+    def noting(module, name):
+        usual = getattr(module, name)
 
         def noted(*given):
             out = usual(*given)
@@ -33,8 +33,9 @@ def used(monkeypatch):
 
         return noted
 
-    for name in ("_spread", "_gathered", "pointwise", "whole"):
-        monkeypatch.setattr(image_products, name, noting(name))
+    for name in ("_spread", "_tiled", "_gathered", "pointwise", "whole"):
+        monkeypatch.setattr(image_products, name, noting(image_products, name))
+    monkeypatch.setattr(convolutions, "_in_phases", noting(convolutions, "_in_phases"))
     return found
 
 
@@ -183,6 +184,27 @@ def test_many_places_of_pointwise_ones(used):
 def test_a_sum_that_is_larger_than_its_parts(used):
     compared({}, (512,), (1,), channels=1100, outputs=1100, examples=1)
     assert used == ["pointwise", "pointwise"] * 2
+
+
+def test_patches_of_an_image(used):
+    compared({"window_strides": 4}, (9, 8), (4, 4))
+    assert used == ["_tiled"] * 2
+
+
+def test_gaps_between_patches(used):
+    compared({"window_strides": 3, "padding": (1, 0)}, (8, 8), (2, 1))
+    assert used == ["_tiled"] * 2
+
+
+def test_the_gradient_of_a_single_place(used):
+    compared({}, (3, 4), (3, 4))
+    assert used == ["_tiled"] * 2
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (4, 5)])
+def test_zeros_between_the_elements_of_an_image_are_left_out(used, kernel):
+    compared({"window_strides": 2, "padding": (1, 2)}, (9, 11), kernel, examples=80)
+    assert used == ["_in_phases"] * 2
 
 
 def test_large_weights_of_few_places(used):

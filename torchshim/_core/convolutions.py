@@ -246,9 +246,64 @@ def _in_products(
         found = image_products.pointwise(lhs, rhs, params, places)
     if found is None and math.prod(places) == 1:
         found = image_products.whole(lhs, rhs, params)
+    if found is None and mirrored is not None:
+        found = _in_phases(lhs, mirrored, params, places, convolve)
     if found is None and image_products.is_swapped(space, kernel):
         found = _swapped(lhs, rhs, params, places, convolve)
     return found
+
+
+def _in_phases(
+    lhs: Any,
+    kernel: Any,
+    params: Mapping[str, Any],
+    places: Ints,
+    convolve: Convolve,
+) -> Any:
+    """A convolution of an image with zeros between its elements, without the zeros.
+
+    `kernel` is the mirror image of the convolution's. Of the places from t q on, with t
+    the distance of two elements, each meets other elements of the kernel, every t-th of
+    them. They are t channels at the place q; None where there are no zeros.
+    """
+    between = params["lhs_dilation"]
+    steps, spans = params["window_strides"], params["rhs_dilation"]
+    if max(between) == 1 or max(*steps, *spans) > 1:
+        return None
+    numbers, n = params["dimension_numbers"], len(places)
+    x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(kernel, numbers.rhs_spec)
+    outputs, channels, *sizes = w.shape
+    met = [-(-k // t) for k, t in zip(sizes, between, strict=True)]
+    rest = [m * t - k for m, t, k in zip(met, between, sizes, strict=True)]
+    w = lax.pad(w, w.dtype.type(0), [(0, 0, 0)] * 2 + [(0, r, 0) for r in rest])
+    split = itertools.chain.from_iterable(zip(met, between, strict=True))
+    w = w.reshape(outputs, channels, *split)
+    # (outputs, *phases, channels, *met)
+    w = jnp.transpose(w, (0, *range(3, 2 * n + 2, 2), 1, *range(2, 2 * n + 2, 2)))
+    w = lax.rev(w.reshape(-1, channels, *met), tuple(range(2, n + 2)))
+    order, ones = tuple(range(n + 2)), (1,) * n
+    plain = {
+        **params,
+        "padding": tuple((m - 1, m - 1) for m in met),
+        "lhs_dilation": ones,
+        "dimension_numbers": lax.ConvDimensionNumbers(order, order, order),
+    }
+    out = windowed(x, w, plain, None, convolve)
+    if out is None:
+        out = convolve(x, w, plain)
+    out = out.reshape(len(x), outputs, *between, *out.shape[2:])
+    woven = itertools.chain.from_iterable((n + 2 + d, 2 + d) for d in range(n))
+    out = jnp.transpose(out, (0, 1, *woven))
+    whole = [out.shape[2 + 2 * d] * between[d] for d in range(n)]
+    out = out.reshape(len(x), outputs, *whole)
+    config = [(0, 0, 0)] * 2
+    for (low, _), k, place, full in zip(
+        params["padding"], sizes, places, whole, strict=True
+    ):
+        start = low - (k - 1)
+        config.append((start, place - start - full, 0))
+    out = lax.pad(out, out.dtype.type(0), config)
+    return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
 
 def _by_depth(

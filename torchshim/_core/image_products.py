@@ -45,10 +45,14 @@ def of_large_kernel(
     outputs, _, *kernel = (rhs.shape[d] for d in numbers.rhs_spec)
     size = math.prod(kernel)
     swapped = is_swapped(space, kernel)
+    rows, elements = examples * math.prod(places), examples * math.prod(space)
+    unstrided = max(params["window_strides"]) == 1
+    if mirrored is not None and unstrided and _in_tiles(space, kernel, params):
+        if size > 1 or max(params["lhs_dilation"]) > 1:
+            return _tiled(lhs, mirrored, params, places)
     if size > _WRITTEN_OUT or not (swapped or rhs.size >= _WEIGHTS):
         return None
-    rows, elements = examples * math.prod(places), examples * math.prod(space)
-    if mirrored is not None and max(params["window_strides"]) == 1:
+    if mirrored is not None and unstrided:
         if swapped or elements <= _ROWS:
             if elements * outputs * size <= _INTERMEDIATE:
                 return _spread(lhs, mirrored, params, places)
@@ -108,6 +112,42 @@ def _strided(x: Any, steps: Sequence[int]) -> Any:
     if max(steps) == 1:
         return x
     return lax.slice(x, (0,) * x.ndim, x.shape, (1, 1, *steps))
+
+
+def _in_tiles(
+    space: Sequence[int], kernel: Sequence[int], params: Mapping[str, Any]
+) -> bool:
+    """Whether no two elements of the image meet the kernel at one place."""
+    between, spans = params["lhs_dilation"], params["rhs_dilation"]
+    sizes = zip(space, kernel, between, spans, strict=True)
+    return all((n == 1 or t >= k) and s == 1 for n, k, t, s in sizes)
+
+
+def _tiled(lhs: Any, kernel: Any, params: Mapping[str, Any], places: Ints) -> Any:
+    """As `_spread`, where nothing is to be added: patches, single elements."""
+    numbers = params["dimension_numbers"]
+    x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(kernel, numbers.rhs_spec)
+    space, sizes, n = x.shape[2:], w.shape[2:], x.ndim - 2
+    products = lax.dot_general(x, w, (((1,), (1,)), ((), ())))
+    # What is between two tiles; of a single one nothing.
+    gaps = [
+        max(0, t - k) if size > 1 else 0
+        for t, k, size in zip(params["lhs_dilation"], sizes, space, strict=True)
+    ]
+    around = [(0, 0, 0)] * (n + 2) + [(0, gap, 0) for gap in gaps]
+    products = lax.pad(products, x.dtype.type(0), around)
+    order = itertools.chain.from_iterable((1 + d, n + 2 + d) for d in range(n))
+    out = jnp.transpose(products, (0, n + 1, *order))
+    whole = [out.shape[2 + 2 * d] * out.shape[3 + 2 * d] for d in range(n)]
+    out = out.reshape(len(x), w.shape[0], *whole)
+    config = [(0, 0, 0)] * 2
+    for (low, _), size, place, full in zip(
+        params["padding"], sizes, places, whole, strict=True
+    ):
+        start = low - (size - 1)
+        config.append((start, place - start - full, 0))
+    out = lax.pad(out, out.dtype.type(0), config)
+    return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
 
 def _spread(lhs: Any, kernel: Any, params: Mapping[str, Any], places: Ints) -> Any:
