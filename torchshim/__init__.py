@@ -46,6 +46,7 @@ from torchshim._alias import install as install
 from torchshim._alias import know_torch as _know_torch
 from torchshim._alias import uninstall as uninstall
 from torchshim._core import garbage as _garbage  # noqa: F401 (it watches collections)
+from torchshim._core import host_memory as _host_memory
 from torchshim._core.device import (
     device,
     get_default_device,
@@ -109,6 +110,7 @@ globals().update(_namespace("torch"))
 _SELF = __name__
 
 _know_torch()
+_host_memory.keep_freed()
 
 # Submodules that are imported when they are first used.
 _LAZY = (

@@ -292,8 +292,8 @@ def test_convolutions_in_repeated_parts(found, monkeypatch):
     made = []
     convolved = convolutions.convolved
 
-    def note(lhs, rhs, params):
-        result = convolved(lhs, rhs, params)
+    def note(lhs, rhs, params, mirrored):
+        result = convolved(lhs, rhs, params, mirrored)
         made.append(params["dimension_numbers"])
         return result
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import os
 import sys
 import threading
 import time
 import types
-from pathlib import Path
 
 import jax
 import pytest
@@ -324,27 +321,3 @@ def test_large_arrays_held_elsewhere_do(compiled):
     local.rec.flush()
     assert compiled() == made + 2
     assert held[-1] == 2 and a[-1] == 4
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="no glibc")
-def test_memory_freed_between_what_is_in_use_goes_back():
-    """As after programs: some of it stays, so that glibc keeps the rest."""
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1])
-
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    libc.free.argtypes = [ctypes.c_void_p]
-    blocks = [libc.malloc(20_000) for _ in range(4000)]
-    for block in blocks:
-        ctypes.memset(block, 1, 20_000)
-    for i, block in enumerate(blocks):
-        if i % 8:
-            libc.free(block)
-    before = resident()
-    program.trim_memory()
-    after = resident()
-    for block in blocks[::8]:
-        libc.free(block)
-    assert (before - after) * os.sysconf("SC_PAGESIZE") > 40 << 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
 import itertools
@@ -20,7 +19,7 @@ try:
 except ImportError:  # pragma: no cover
     partial_eval = None
 
-from torchshim._core import dtypes
+from torchshim._core import dtypes, host_memory
 from torchshim._core.extent import lack_of_memory
 from torchshim._core.lower import Lowered
 from torchshim._core.placement import computing_on, platform, put_default
@@ -90,6 +89,9 @@ LIGHT_RUNS = 100
 FAST_RUNS = 2
 # or, where they are one of many variants, after so many.
 RARE_RUNS = 20
+# What was freed in so many runs, or before them, is given back to the system: it may
+# fit nothing that the next runs need.
+_SETTLING = 3
 # An output of so many bytes may be more than there is memory for. Then the process
 # aborts or hangs if the results are read without having waited for the program.
 LARGE = 1 << 30
@@ -309,6 +311,8 @@ class Program:
         if entry is not None:
             entry.seconds = time.perf_counter() - started
             self.entry = None
+        if self.runs <= _SETTLING:
+            host_memory.trim()
         if self.runs == self._optimized_at - 1:
             self.entry = self.known  # what holds Ctrl-C back looks at it
 
@@ -413,19 +417,6 @@ def forget_traces() -> None:
     clear = getattr(trace, "cache_clear", None)
     if clear is not None:
         clear()
-
-
-def trim_memory() -> None:
-    """Has glibc, where it is the C library, give freed memory back to the system.
-
-    It keeps free memory that lies between memory in use, after some thousands of
-    programs more than 100 MiB.
-    """
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):
-        return  # another C library
-    trim(0)
 
 
 def matched_donations(

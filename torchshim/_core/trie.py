@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim._core import host_memory
 from torchshim._core.batching import alone, batched
 from torchshim._core.call import PythonCall
 from torchshim._core.callers import caller
@@ -16,7 +17,7 @@ from torchshim._core.dependence import sources_of
 from torchshim._core.forward import jvp_call
 from torchshim._core.infer import Inference
 from torchshim._core.meta import Meta
-from torchshim._core.program import CACHE, forget_traces, trim_memory
+from torchshim._core.program import CACHE, forget_traces
 from torchshim._core.state import (
     CALL,
     IDENTITY,
@@ -274,7 +275,7 @@ class Trie(Inference):
         self.root.places = self.root.jumps = None
         CACHE.forget(dropped)
         forget_traces()
-        trim_memory()
+        host_memory.trim()
 
     def mark(self, *what: Any) -> None:
         """Records an event without a value, on which later look-ups depend."""
