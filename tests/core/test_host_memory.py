@@ -15,11 +15,11 @@ from torchshim._core import host_memory
 glibc = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"), reason="not glibc's memory"
 )
-TUNED = {"GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"}
+TUNED = {"GLIBC_TUNABLES", *(name for name, *_ in host_memory._PARAMETERS)}
 
-# Pages that are cleared when pieces of 48 MiB are taken anew, by a thread, too.
+# Pages that are cleared when pieces of 48 MiB are taken anew.
 FAULTS = """
-import ctypes, resource, threading
+import ctypes, resource
 import torchshim
 
 libc = ctypes.CDLL(None)
@@ -32,16 +32,10 @@ def use():
     ctypes.memset(block, 1, size)
     libc.free(block)
 
-def use_in_thread():
-    thread = threading.Thread(target=use)
-    thread.start()
-    thread.join()
-
 use()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(4):
+for _ in range(8):
     use()
-    use_in_thread()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
