@@ -30,13 +30,13 @@ _SAME = frozenset("copy copy_p device_put name optimization_barrier real".split(
 # Those whose results have the bits of XLA's, and those that do of whole numbers: sums
 # of floats have another order.
 _EXACT = _SAME | frozenset(
-    "abs add add_any and argmax argmin broadcast_in_dim ceil clamp concatenate "
-    "convert_element_type cummax cummin dim_as_value div dynamic_slice "
-    "dynamic_update_slice eq expand_dims floor gather ge gt integer_pow iota is_finite "
-    "le lt max min mul ne neg not or pad platform_index reduce_and reduce_max "
-    "reduce_min reduce_or reduce_xor rem reshape rev round scatter select_n shift_left "
-    "shift_right_arithmetic shift_right_logical sign slice sort split sqrt square "
-    "squeeze stack sub tile transpose unstack xor".split()
+    "abs add add_any and argmax argmin bitcast_convert_type broadcast_in_dim ceil "
+    "clamp concatenate convert_element_type cummax cummin dim_as_value div "
+    "dynamic_slice dynamic_update_slice eq expand_dims floor gather ge gt integer_pow "
+    "iota is_finite le lt max min mul ne neg not or pad platform_index reduce_and "
+    "reduce_max reduce_min reduce_or reduce_xor rem reshape rev round scatter "
+    "select_n shift_left shift_right_arithmetic shift_right_logical sign slice sort "
+    "split sqrt square squeeze stack sub tile transpose unstack xor".split()
 )
 _EXACT_INTEGERS = frozenset(
     "cumprod cumsum reduce_prod reduce_sum scatter-add scatter_add".split()

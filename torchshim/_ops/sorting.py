@@ -12,6 +12,7 @@ from torchshim._core import dtypes, promotion
 from torchshim._core.checks import Check
 from torchshim._core.meta import Meta, contiguous_strides
 from torchshim._core.op import Arranged, Array, Operand, op
+from torchshim._core.placement import platform
 from torchshim._core.promotion import number
 from torchshim._errors import triggered, warn_once
 from torchshim._ops._reducing import (
@@ -29,6 +30,8 @@ def order(x: Array, axis: int, descending: bool = False) -> Array:
     key = jax.lax.stop_gradient(x)
     if key.dtype == jnp.bool_:
         key = key.astype(jnp.uint8)
+    if key.dtype.itemsize <= 4 and x.shape[axis] < 1 << 31 and platform() == "cpu":
+        return _order_of_bits(_bits(key), axis, descending)
     if descending:
         # Reversed twice, so that equal elements stay in order.
         key = jnp.flip(key, axis)
@@ -38,6 +41,36 @@ def order(x: Array, axis: int, descending: bool = False) -> Array:
     if descending:
         index = x.shape[axis] - 1 - jnp.flip(index, axis)
     return index.astype(jnp.int64)
+
+
+def _bits(key: Array) -> Array:
+    """Unsigned integers of 32 bits that are in the order of these numbers."""
+    if jnp.issubdtype(key.dtype, jnp.unsignedinteger):
+        return key.astype(jnp.uint32)
+    sign = jnp.uint32(1 << 31)
+    if jnp.issubdtype(key.dtype, jnp.integer):
+        wide = key.astype(jnp.int32)
+        return jax.lax.bitcast_convert_type(wide, jnp.uint32) ^ sign
+    bits = jax.lax.bitcast_convert_type(key.astype(jnp.float32), jnp.uint32)
+    size = bits & ~sign
+    found = jnp.where((bits & sign) == 0, bits | sign, ~bits)
+    found = jnp.where(size == 0, sign, found)  # zeros are equal
+    return jnp.where(size > 0x7F800000, jnp.uint32(0xFFFFFFFF), found)
+
+
+def _order_of_bits(key: Array, axis: int, descending: bool) -> Array:
+    """As `order`, of such integers.
+
+    Each stands before its position in one integer: XLA for the CPU sorts single
+    integers five times as fast as pairs.
+    """
+    if descending:
+        key = ~key
+    # Signed ones, as the shift leaves their order alone.
+    high = jax.lax.bitcast_convert_type(key ^ jnp.uint32(1 << 31), jnp.int32)
+    packed = (high.astype(jnp.int64) << 32) | positions(key, axis).astype(jnp.int64)
+    packed = jax.lax.sort(packed, dimension=axis, is_stable=False)
+    return packed & 0xFFFFFFFF
 
 
 def _sorted(input: Array, dim: int, descending: bool) -> tuple[Array, Array]:
