@@ -1,4 +1,4 @@
-"""One Adam step of a small convolutional network; single layers, in groups or wide.
+"""One Adam step of a small convolutional network; single layers of many kinds.
 
 For orientation, without a goal.
 """
@@ -96,7 +96,10 @@ def jax_program(side):
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution of images, padded to keep their size, and its gradients."""
+    """One convolution of images, and its gradients.
+
+    Without a stride they are padded to keep their size.
+    """
 
     name: str
     batch: int
@@ -104,7 +107,12 @@ class Layer:
     inputs: int
     outputs: int
     kernel: int
-    groups: int
+    groups: int = 1
+    stride: int = 1
+
+    @property
+    def padding(self):
+        return self.kernel // 2 if self.stride == 1 else 0
 
     @property
     def shapes(self):
@@ -119,8 +127,14 @@ LAYERS = [
     Layer("depthwise 3x3, 64 channels, 32x32", 16, 32, 64, 64, 3, 64),
     Layer("depthwise 7x7, 64 channels, 16x16", 16, 16, 64, 64, 7, 64),
     Layer("3x3 in 32 groups, 128 channels, 16x16", 16, 16, 128, 128, 3, 32),
-    Layer("3x3, 32 to 64 channels, 28x28", 64, 28, 32, 64, 3, 1),
-    Layer("3x3, 64 channels, 32x32", 16, 32, 64, 64, 3, 1),
+    Layer("3x3, 32 to 64 channels, 28x28", 64, 28, 32, 64, 3),
+    Layer("3x3, 64 channels, 32x32", 16, 32, 64, 64, 3),
+    Layer("3x3, 512 channels, 2x2", 32, 2, 512, 512, 3),
+    Layer("1x1, 16 to 96 channels, 56x56", 32, 56, 16, 96, 1),
+    Layer(
+        "patches of 16x16, 3 to 192 channels, 224x224", 8, 224, 3, 192, 16, stride=16
+    ),
+    Layer("4x4 with stride 2, 64 channels, 32x32", 16, 32, 64, 64, 4, stride=2),
 ]
 
 
@@ -131,7 +145,7 @@ def torch_layer(torch, layer):
     def step():
         x.grad = w.grad = None
         y = torch.nn.functional.conv2d(
-            x, w, padding=layer.kernel // 2, groups=layer.groups
+            x, w, None, layer.stride, layer.padding, 1, layer.groups
         )
         y.square().sum().backward()
         return x.grad[0, 0, 0, 0].item() + w.grad[0, 0, 0, 0].item()
@@ -150,7 +164,11 @@ def jax_layer(layer):
 
     def total(x, w):
         y = jax.lax.conv_general_dilated(
-            x, w, (1, 1), "SAME", feature_group_count=layer.groups
+            x,
+            w,
+            (layer.stride,) * 2,
+            [(layer.padding,) * 2] * 2,
+            feature_group_count=layer.groups,
         )
         return (y * y).sum()
 

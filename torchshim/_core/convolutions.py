@@ -212,9 +212,9 @@ def windowed(
             # XLA's kernel is good at gradients of weights of two dimensions.
             if found is not None or math.prod(places) > 1:
                 return found
-    summed = _summed(groups, channels, kernel, places)
-    if summed is None and groups == 1 and len(places) == 3:
+    if groups == 1 and len(places) == 3 and math.prod(places) > 1:
         return _by_depth(lhs, rhs, params, places, convolve)
+    summed = _summed(groups, channels, kernel, places)
     if summed is None:
         return None
     x, w = jnp.transpose(lhs, numbers.lhs_spec), jnp.transpose(rhs, numbers.rhs_spec)
