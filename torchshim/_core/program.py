@@ -89,9 +89,10 @@ LIGHT_RUNS = 100
 FAST_RUNS = 2
 # or, where they are one of many variants, after so many.
 RARE_RUNS = 20
-# What was freed in so many runs, or before them, is given back to the system: it may
-# fit nothing that the next runs need.
-_SETTLING = 3
+# What was freed in its first runs, or before them, is given back to the system: it may
+# fit nothing that the next runs need. Of programs whose results have so many bytes;
+# looking for what is free takes milliseconds in a large process.
+_SETTLING, _ROOM = 3, 1 << 24
 # An output of so many bytes may be more than there is memory for. Then the process
 # aborts or hangs if the results are read without having waited for the program.
 LARGE = 1 << 30
@@ -213,6 +214,7 @@ class Program:
         "_jit",
         "_jitted",
         "_optimized_at",
+        "_settled_at",
         "entry",
         "inputs",
         "known",
@@ -265,6 +267,7 @@ class Program:
         )
         # Whether an output is `LARGE`; None before the first run.
         self.large: bool | None = None
+        self._settled_at = 0
         self.runs = 0
         fast = fast_runs(self.lowered, bool(gifts), rare)
         # The run for which it is compiled again, fully optimized; 0: it is already.
@@ -311,7 +314,7 @@ class Program:
         if entry is not None:
             entry.seconds = time.perf_counter() - started
             self.entry = None
-        if self.runs <= _SETTLING:
+        if self.runs <= self._settled_at:
             host_memory.trim()
         if self.runs == self._optimized_at - 1:
             self.entry = self.known  # what holds Ctrl-C back looks at it
@@ -319,8 +322,9 @@ class Program:
     def _wait(self, result: list[Any]) -> None:
         """Waits for a large program; without memory for it there is no result."""
         if self.large is None:
-            leaves = jax.tree_util.tree_leaves(result)
-            self.large = any(leaf.nbytes >= LARGE for leaf in leaves)
+            sizes = [leaf.nbytes for leaf in jax.tree_util.tree_leaves(result)]
+            self.large = max(sizes, default=0) >= LARGE
+            self._settled_at = _SETTLING if sum(sizes) >= _ROOM else 0
         if self.large:
             try:
                 jax.block_until_ready(result)
