@@ -1,6 +1,6 @@
 """Operators that scripts spend their time in, with their gradients, against PyTorch.
 
-For orientation, and to find what XLA is slow at; it takes ten minutes (`--long`).
+For orientation, and to find what XLA is slow at; it takes minutes (`--long`).
 """
 
 from __future__ import annotations

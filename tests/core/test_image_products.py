@@ -119,7 +119,8 @@ def compare_all(cases):
     def each(args):
         found = []
         for (how, *_), (x, w) in zip(cases, args, strict=True):
-            n, both = x.ndim - 2, both_of(x.ndim - 2, **how)
+            n = x.ndim - 2
+            both = both_of(n, **how)
             ways = by_hand(n, **how), in_windows(both), in_fast_layout(both)
             found.append([way(x, w) for way in ways])
         return found
@@ -145,13 +146,12 @@ def test_every_way(n, size, window):
     cases = []
     for step, span, between, padding in hows:
         dilated = between * (size - 1) + 1 + sum(padding)
-        if dilated < span * (window - 1) + 1 or step == span == between == 2:
+        if dilated < span * (window - 1) + 1:
             continue
         how = {"window_strides": step, "rhs_dilation": span, "padding": padding}
         how["lhs_dilation"] = between
         cases.append((how, *operands(space, kernel)))
-    if cases:
-        compare_all(cases)
+    compare_all(cases)
 
 
 @pytest.mark.parametrize("how", [{}, {"window_strides": 2}, {"padding": (1, 0)}])

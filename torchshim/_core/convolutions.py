@@ -296,13 +296,7 @@ def _in_phases(
     out = jnp.transpose(out, (0, 1, *woven))
     whole = [out.shape[2 + 2 * d] * between[d] for d in range(n)]
     out = out.reshape(len(x), outputs, *whole)
-    config = [(0, 0, 0)] * 2
-    for (low, _), k, place, full in zip(
-        params["padding"], sizes, places, whole, strict=True
-    ):
-        start = low - (k - 1)
-        config.append((start, place - start - full, 0))
-    out = lax.pad(out, out.dtype.type(0), config)
+    out = image_products.at_places(out, sizes, params, places)
     return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
 
 

@@ -37,8 +37,9 @@ def keep_freed() -> None:
     )
     if set_parameter is None or given:
         return
+    most = _machine_memory() // 8
     for _, number, value in _PARAMETERS:
-        set_parameter(number, min(value, _machine_memory() // 8))
+        set_parameter(number, min(value, most))
 
 
 def trim() -> None:

@@ -140,14 +140,21 @@ def _tiled(lhs: Any, kernel: Any, params: Mapping[str, Any], places: Ints) -> An
     out = jnp.transpose(products, (0, n + 1, *order))
     whole = [out.shape[2 + 2 * d] * out.shape[3 + 2 * d] for d in range(n)]
     out = out.reshape(len(x), w.shape[0], *whole)
-    config = [(0, 0, 0)] * 2
-    for (low, _), size, place, full in zip(
-        params["padding"], sizes, places, whole, strict=True
-    ):
-        start = low - (size - 1)
-        config.append((start, place - start - full, 0))
-    out = lax.pad(out, out.dtype.type(0), config)
+    out = at_places(out, sizes, params, places)
     return jnp.moveaxis(out, range(out.ndim), numbers.out_spec)
+
+
+def at_places(
+    whole: Any, kernel: Sequence[int], params: Mapping[str, Any], places: Ints
+) -> Any:
+    """The places asked for of all that a kernel in mirror image reaches."""
+    config = [(0, 0, 0)] * 2
+    for (low, _), k, place, full in zip(
+        params["padding"], kernel, places, whole.shape[2:], strict=True
+    ):
+        start = low - (k - 1)
+        config.append((start, place - start - full, 0))
+    return lax.pad(whole, whole.dtype.type(0), config)
 
 
 def _spread(lhs: Any, kernel: Any, params: Mapping[str, Any], places: Ints) -> Any:
