@@ -1,7 +1,8 @@
 """Host arithmetic to the bit: what C++ and AVX2 code computes, in NumPy.
 
 NumPy's own functions may differ from the C library in the last bit, and NumPy has no
-fused multiply-add; PyTorch's CPU random kernels use both.
+fused multiply-add; PyTorch's CPU random kernels use both. Where many numbers are drawn,
+`normal_program` compiles what stands here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
@@ -124,16 +126,18 @@ _FOUR_OVER_PI = np.float32(1.27323954473516)
 TWO_PI = np.float32(2 * math.pi)
 
 
-# The multiply-adds of `box_muller`.
+# The multiply-adds of `box_muller` whose sum may not be exact in double.
 _STEPS = len(_LOG) + len(_SIN) + len(_COS) + 2
 
 
 class Fused:
     """Multiply-adds of float32 arrays of up to some size, with one rounding each.
 
-    Sums in double are kept, and looked at together at the end (`fma32` looks at each):
+    Sums in double are kept, and looked at together at the end, `Careful` looks at each:
     one that lands half way between two floats may have been rounded before.
     """
+
+    arrays: Any = np
 
     def __init__(self, size: int) -> None:
         self._totals = np.empty((_STEPS, size))
@@ -146,67 +150,105 @@ class Fused:
         total += c
         return total.astype(np.float32)
 
-    def half_way(self, size: int) -> bool:
-        """Whether a sum of this size lay half way between two floats; begins anew."""
+    @staticmethod
+    def exact(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+        """One whose sum is exact in double."""
+        total = np.multiply(a, b, dtype=np.float64)
+        total += c
+        return total.astype(np.float32)
+
+    def half_way(self, size: int) -> np.ndarray:
+        """Where a sum of so many lay half way between two floats; begins anew."""
         bits = self._totals[: self._used, :size].view(np.int64)
         self._used = 0
         bits &= 0x1FFFFFFF
-        return bool((bits == 0x10000000).any())
+        found = bits == 0x10000000
+        return np.unique(found.nonzero()[1]) if found.any() else np.empty(0, np.intp)
 
 
-def fused(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
-    """One of `Fused`, looked at at once."""
-    return fma32(np.asarray(a, np.float64), b, c).astype(np.float32)
+class Careful:
+    """Multiply-adds like `Fused`'s, each looked at at once."""
+
+    arrays: Any = np
+    exact = staticmethod(Fused.exact)
+
+    def __call__(self, a: np.ndarray, b: Any, c: Any) -> np.ndarray:
+        return fma32(np.asarray(a, np.float64), b, c).astype(np.float32)
 
 
-def _exact(a: np.ndarray, b: Any, c: Any) -> np.ndarray:
-    """One of `Fused` whose sum is exact in double."""
-    total = np.multiply(a, b, dtype=np.float64)
-    total += c
-    return total.astype(np.float32)
+class Traced:
+    """Multiply-adds like `Fused`'s in a function of JAX, for 64 bits.
+
+    `half_way` says of each element whether a sum of it lay half way between two floats.
+    """
+
+    arrays: Any = jnp
+
+    def __init__(self) -> None:
+        self.half_way: Any = False
+
+    def __call__(self, a: Any, b: Any, c: Any) -> Any:
+        total = _wide(a) * _wide(b) + _wide(c)
+        self.half_way |= total.view(np.int64) & 0x1FFFFFFF == 0x10000000
+        return total.astype(np.float32)
+
+    @staticmethod
+    def exact(a: Any, b: Any, c: Any) -> Any:
+        """One whose sum is exact in double."""
+        return (_wide(a) * _wide(b) + _wide(c)).astype(np.float32)
+
+
+def _wide(value: Any) -> Any:
+    return value if isinstance(value, float) else value.astype(np.float64)
+
+
+def units(bits: Any) -> Any:
+    """float32 numbers in [0, 1) out of the low 24 of 32 bits, as NumPy's or JAX's."""
+    return (bits & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def box_muller(
-    u: np.ndarray, theta: np.ndarray, std: float, mean: float, fma: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of normal numbers of u in (0, 1] and of angles, as the AVX2 code has them.
+    radii: Any, angles: Any, std: Any, mean: Any, fma: Any
+) -> tuple[Any, Any]:
+    """Pairs of normal float32 numbers of 32 bits for each, as the AVX2 code has them.
 
-    Everything is float32; u and theta / (2 pi) are multiples of 2**-24.
+    `fma` makes the multiply-adds, of NumPy's arrays or JAX's.
     """
-    radius = np.sqrt(np.float32(-2) * log_avx(u, fma))
-    sine, cosine = sincos_avx(theta, fma)
+    log = log_avx(np.float32(1) - units(radii), fma)
+    radius = fma.arrays.sqrt(np.float32(-2) * log)
+    sine, cosine = sincos_avx(TWO_PI * units(angles), fma)
     cosine *= radius
     sine *= radius
-    if (std, mean) != (1, 0):
-        return fma(cosine, std, mean), fma(sine, std, mean)
-    return cosine, sine
+    if fma.arrays is np and (std, mean) == (1, 0):
+        return cosine, sine
+    return fma(cosine, std, mean), fma(sine, std, mean)
 
 
-def log_avx(x: np.ndarray, fma: Any) -> np.ndarray:
+def log_avx(x: Any, fma: Any) -> Any:
     """ln of positive float32 multiples of 2**-24 up to 1."""
     bits = x.view(np.int32)
     exponent = ((bits >> 23) - 126).astype(np.float32)
     mantissa = ((bits & 0x007FFFFF) | 0x3F000000).view(np.float32)
     small = mantissa < _SQRT_HALF
     exponent -= small
-    x = (mantissa - np.float32(1)) + np.where(small, mantissa, np.float32(0))
+    x = (mantissa - np.float32(1)) + fma.arrays.where(small, mantissa, np.float32(0))
     square = x * x
     y = fma(x, _LOG[0], _LOG[1])
     for coefficient in _LOG[2:]:
         y = fma(y, x, coefficient)
     y *= x
     y = fma(y, square, exponent * np.float32(_LN2_LOW))
-    y = _exact(square, -0.5, y)
-    return _exact(exponent, _LN2_HIGH, x + y)
+    y = fma.exact(square, -0.5, y)
+    return fma.exact(exponent, _LN2_HIGH, x + y)
 
 
-def sincos_avx(x: np.ndarray, fma: Any) -> tuple[np.ndarray, np.ndarray]:
+def sincos_avx(x: Any, fma: Any) -> tuple[Any, Any]:
     """Sine and cosine of float32 angles: 2 pi times multiples of 2**-24 below 1."""
     octant = ((x * _FOUR_OVER_PI).astype(np.int32) + 1) & ~1
     count = octant.astype(np.float32)
     angle = x
     for part in _PI_OVER_4:
-        angle = _exact(count, part, angle)
+        angle = fma.exact(count, part, angle)
     square = angle * angle
     even = fma(square, _COS[0], _COS[1])
     even = fma(even, square, _COS[2])
@@ -217,7 +259,8 @@ def sincos_avx(x: np.ndarray, fma: Any) -> tuple[np.ndarray, np.ndarray]:
     odd = fma(odd, square, _SIN[2])
     odd *= square
     odd = fma(odd, angle, angle)
+    where = fma.arrays.where
     straight = octant & 2 == 0
-    sine, cosine = np.where(straight, odd, even), np.where(straight, even, odd)
-    sine = np.where(octant & 4 != 0, -sine, sine)
-    return sine, np.where((octant - 2) & 4 == 0, -cosine, cosine)
+    sine, cosine = where(straight, odd, even), where(straight, even, odd)
+    sine = where(octant & 4 != 0, -sine, sine)
+    return sine, where((octant - 2) & 4 == 0, -cosine, cosine)

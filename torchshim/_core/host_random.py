@@ -15,6 +15,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
+from torchshim._core import normal_program
 from torchshim._core.host_dtypes import (
     NAMES,
     DTypeLike,
@@ -26,16 +27,13 @@ from torchshim._core.host_dtypes import (
 )
 from torchshim._core.host_math import (
     HALVES,
-    TWO_PI,
-    Fused,
-    box_muller,
     cast,
     fma32,
     fma64,
-    fused,
     libm,
     log,
     sincos,
+    units,
 )
 from torchshim._core.mt19937 import MT19937
 
@@ -50,8 +48,7 @@ def unit64(generator: MT19937, size: int) -> np.ndarray:
 
 def unit32(generator: MT19937, size: int) -> np.ndarray:
     """`size` floats in [0, 1), one draw each."""
-    draws = generator.draw32(size).astype(np.uint32) & np.uint32(2**24 - 1)
-    return draws.astype(np.float32) * np.float32(2.0**-24)
+    return units(generator.draw32(size).astype(np.uint32))
 
 
 def uniform(
@@ -138,19 +135,17 @@ def normal(
     check_floating(dtype, "normal_kernel_cpu")
     if size < 16 or not contiguous:
         return cast(_normal_pairs(generator, size, mean, std), dtype)
+    # In blocks of 16; the last 16 of an unfinished block are drawn again.
     whole, rest = size // 16 * 16, size % 16
-    unit, fill = (unit32, _fill32)
-    if dtype == np.float64:
-        unit, fill = (unit64, _fill64)
-    # Uniforms of the unfinished last block are drawn too, except in 16-bit types.
-    draws = unit(generator, whole if dtype in HALVES else size)[:whole]
-    if rest:  # the last 16 are drawn again
-        draws = np.concatenate([draws, unit(generator, 16)])
-    values = fill(draws.reshape(-1, 16), mean, std)
+    wide = np.float64 if dtype == np.float64 else np.float32
+    values = np.empty(whole + 16 * bool(rest), wide)
+    fill = _fill64 if dtype == np.float64 else normal_program.fill
+    # Uniforms of the unfinished block are drawn too, except in 16-bit types.
+    skipped = 0 if dtype in HALVES else rest
+    fill(generator, values.reshape(-1, 16), mean, std, skipped)
     if rest:
         values[size - 16 : size] = values[whole:]
-        values = values[:size]
-    return values.astype(dtype, copy=False)
+    return values[:size].astype(dtype, copy=False)
 
 
 def _normal_pairs(generator: MT19937, size: int, mean: float, std: float) -> np.ndarray:
@@ -172,33 +167,18 @@ def _normal_pairs(generator: MT19937, size: int, mean: float, std: float) -> np.
     return fma64(values, std, mean)
 
 
-def _fill64(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
-    radius = np.sqrt(-2.0 * libm(math.log, (1.0 - uniforms[:, :8]).ravel()))
-    sine, cosine = sincos(2.0 * math.pi * uniforms[:, 8:])
+def _fill64(
+    generator: MT19937, values: np.ndarray, mean: float, std: float, skipped: int
+) -> None:
+    uniforms = unit64(generator, values.size + skipped)
+    if skipped:
+        uniforms = np.delete(uniforms, slice(values.size - 16, -16))
+    uniforms = uniforms.reshape(-1, 2, 8)
+    radius = np.sqrt(-2.0 * libm(math.log, (1.0 - uniforms[:, 0]).ravel()))
+    sine, cosine = sincos(2.0 * math.pi * uniforms[:, 1])
     radius = radius.reshape(-1, 8)
     made = np.concatenate([radius * cosine, radius * sine], 1)
-    return fma64(made.ravel(), std, mean)
-
-
-def _fill32(uniforms: np.ndarray, mean: float, std: float) -> np.ndarray:
-    values = np.empty(uniforms.shape, np.float32)
-    scale, shift = float(np.float32(std)), float(np.float32(mean))
-    fma = Fused(8 * min(len(uniforms), _ROWS))
-    for start in range(0, len(uniforms), _ROWS):
-        block = uniforms[start : start + _ROWS]
-        u = (np.float32(1) - block[:, :8]).ravel()
-        given = u, (TWO_PI * block[:, 8:]).ravel(), scale, shift
-        pairs = box_muller(*given, fma)
-        if fma.half_way(len(u)):
-            pairs = box_muller(*given, fused)
-        for half, made in zip((slice(0, 8), slice(8, 16)), pairs, strict=True):
-            values[start : start + _ROWS, half] = made.reshape(-1, 8)
-    values += np.float32(0)  # as the multiply-add with mean 0: no negative zero
-    return values.ravel()
-
-
-# Blocks worked on at once: 8 * _ROWS doubles stay in the processor's cache.
-_ROWS = 1024
+    values[:] = fma64(made, std, mean)
 
 
 def normal_tensors(
