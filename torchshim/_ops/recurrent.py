@@ -1,8 +1,9 @@
 """Recurrent networks over whole sequences: one layer in one direction an operator.
 
-The steps are one `jax.lax.scan`: neither the program nor the time to compile it grows
-with the length of the sequence. A packed batch (`nn.utils.rnn.PackedSequence`) has its
-rows spread over steps and sequences; sequences that have ended keep their state.
+The steps are one `jax.lax.scan` (`_recurrence`): neither the program nor the time to
+compile it grows with the length of the sequence. A packed batch
+(`nn.utils.rnn.PackedSequence`) has its rows spread over steps and sequences; sequences
+that have ended keep their state.
 """
 
 from __future__ import annotations
@@ -10,25 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-from jax import lax
 
 from torchshim._core import dtypes
 from torchshim._core.op import Array, Arrays, Scalar, op
 from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._recurrence import (
+    ELMAN,
+    GRU,
+    LSTM,
+    Cell,
+    State,
+    linear,
+    plain_steps,
+    steps,
+)
 from torchshim._ops._reducing import wide
-from torchshim._ops.matmul import PRECISION
-
-State = tuple[Array, ...]
 
 # What oneDNN computes an LSTM of in PyTorch.
 ONEDNN = dtypes.float32, dtypes.bfloat16
-
-
-def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    y = jnp.matmul(x, weight.T, precision=PRECISION)
-    return y if bias is None else y + bias
 
 
 def _check(input: Array, states: State, w_ih: Array, w_hh: Array) -> None:
@@ -46,26 +47,16 @@ def _check(input: Array, states: State, w_ih: Array, w_hh: Array) -> None:
             )
 
 
-def _scan(
-    turn: Callable[[State, Any], tuple[State, Array]],
-    states: State,
-    given: Any,
-    reverse: bool,
-) -> tuple[State, Array]:
-    """`lax.scan`, but for a single step, a decoder's: XLA takes half as long for it."""
-    if len(jax.tree.leaves(given)[0]) != 1:
-        return lax.scan(turn, states, given, reverse=reverse)
-    states, output = turn(states, jax.tree.map(lambda x: x[0], given))
-    return states, output[None]
-
-
 def _layer(
-    step: Callable[[State, Array], State],
+    cell: Cell,
     gates: Array,
+    weight: Array,
+    bias: Array | None,
     batch_sizes: Array | None,
     states: State,
     reverse: bool,
     dtype: Any,
+    run: Any = steps,
 ) -> State:
     """All steps: the outputs, and the states after the last.
 
@@ -78,12 +69,7 @@ def _layer(
                     f"output with shape {list(state.shape)} doesn't match the "
                     f"broadcast shape {[gates.shape[1], *state.shape[1:]]}"
                 )
-
-        def dense(carry: State, x: Array) -> tuple[State, Array]:
-            new = step(carry, x)
-            return new, new[0]
-
-        states, outputs = _scan(dense, states, gates, reverse)
+        states, outputs = run(cell, reverse, gates, weight, bias, states, None)
         return tuple(x.astype(dtype) for x in (outputs, *states))
 
     total, batch = gates.shape[0], states[0].shape[0]
@@ -91,15 +77,8 @@ def _layer(
     starts = ends - batch_sizes
     row = jnp.arange(batch)
     spread = gates[jnp.clip(starts[:, None] + row, 0, max(total - 1, 0))]
-
-    def packed(carry: State, x: tuple[Array, Array]) -> tuple[State, Array]:
-        gates, size = x
-        running = (row < size)[:, None]
-        pairs = zip(step(carry, gates), carry, strict=True)
-        new = tuple(jnp.where(running, a, b) for a, b in pairs)
-        return new, new[0]
-
-    states, outputs = _scan(packed, states, (spread, batch_sizes), reverse)
+    running = (row < batch_sizes[:, None])[..., None]
+    states, outputs = run(cell, reverse, spread, weight, bias, states, running)
     place = jnp.arange(total)
     at = jnp.searchsorted(ends, place, side="right")
     outputs = outputs[at, place - starts[at]]
@@ -148,20 +127,20 @@ def lstm_layer(
     """One LSTM layer: the outputs, the last hidden state, the last cell state."""
     _check(input, (hx, cx), w_ih, w_hh)
     dtype = input.dtype
-    w_hh, project = wide(w_hh), None if w_hr is None else wide(w_hr)
     bias = None if b_ih is None or b_hh is None else wide(b_ih) + wide(b_hh)
-
-    def step(states: State, gates: Array) -> State:
-        hidden, cell = states
-        gates = gates + _linear(hidden, w_hh)
-        enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
-        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
-        hidden = jax.nn.sigmoid(leave) * jnp.tanh(cell)
-        return hidden if project is None else _linear(hidden, project), cell
-
-    gates = _linear(wide(input), wide(w_ih), bias)
+    gates = linear(wide(input), wide(w_ih), bias)
     states = wide(hx), wide(cx).astype(wide(hx).dtype)
-    out, hy, cy = _layer(step, gates, batch_sizes, states, reverse, dtype)
+    cell, run = LSTM, steps
+    if w_hr is not None:
+        project = wide(w_hr)
+
+        def step(states: State, *gates: Any) -> tuple[State, State]:
+            (hidden, cell), values = LSTM.step(states, *gates)
+            return (linear(hidden, project), cell), values
+
+        cell, run = LSTM._replace(step=step), plain_steps
+    given = gates, wide(w_hh), None, batch_sizes, states, reverse, dtype
+    out, hy, cy = _layer(cell, *given, run)
     return out, hy, cy
 
 
@@ -183,19 +162,10 @@ def gru_layer(
 ) -> tuple[Array, Array]:
     """One layer of gated recurrent units: the outputs, the last hidden state."""
     _check(input, (hx,), w_ih, w_hh)
-    w_hh, own = wide(w_hh), None if b_hh is None else wide(b_hh)
-
-    def step(states: State, gates: Array) -> State:
-        (hidden,) = states
-        of_input = jnp.split(gates, 3, axis=-1)
-        of_hidden = jnp.split(_linear(hidden, w_hh, own), 3, axis=-1)
-        reset = jax.nn.sigmoid(of_input[0] + of_hidden[0])
-        update = jax.nn.sigmoid(of_input[1] + of_hidden[1])
-        new = jnp.tanh(of_input[2] + of_hidden[2] * reset)
-        return ((hidden - new) * update + new,)
-
-    gates = _linear(wide(input), wide(w_ih), None if b_ih is None else wide(b_ih))
-    out, hy = _layer(step, gates, batch_sizes, (wide(hx),), reverse, input.dtype)
+    own = None if b_hh is None else wide(b_hh)
+    gates = linear(wide(input), wide(w_ih), None if b_ih is None else wide(b_ih))
+    given = gates, wide(w_hh), own, batch_sizes, (wide(hx),), reverse, input.dtype
+    out, hy = _layer(GRU, *given)
     return out, hy
 
 
@@ -218,15 +188,10 @@ def elman_layer(
 ) -> tuple[Array, Array]:
     """One layer of an Elman network: the outputs, the last hidden state."""
     _check(input, (hx,), w_ih, w_hh)
-    w_hh = wide(w_hh)
     bias = None if b_ih is None or b_hh is None else wide(b_ih) + wide(b_hh)
-    activation = {"tanh": jnp.tanh, "relu": jax.nn.relu}[nonlinearity]
-
-    def step(states: State, gates: Array) -> State:
-        return (activation(gates + _linear(states[0], w_hh)),)
-
-    gates = _linear(wide(input), wide(w_ih), bias)
-    out, hy = _layer(step, gates, batch_sizes, (wide(hx),), reverse, input.dtype)
+    gates = linear(wide(input), wide(w_ih), bias)
+    given = gates, wide(w_hh), None, batch_sizes, (wide(hx),), reverse, input.dtype
+    out, hy = _layer(ELMAN[nonlinearity], *given)
     return out, hy
 
 
