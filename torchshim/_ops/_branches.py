@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchshim._core.op import Array
+from torchshim._ops import _trigonometric
 from torchshim._ops._common import is_complex, quotient
 
 
@@ -61,13 +62,13 @@ def reciprocal_root(x: Array) -> Array:
     return jnp.where(endless, lax.complex(jnp.nan, jnp.nan).astype(x.dtype), found)
 
 
-@_branched(jnp.arcsin)
+@_branched(_trigonometric.arcsin)
 def arcsin(x: Array, angle: Array) -> Array:
     """The inverse sine, odd in both parts."""
     return signed(angle, x.real, x.imag)
 
 
-@_branched(jnp.arccos)
+@_branched(_trigonometric.arccos)
 def arccos(x: Array, angle: Array) -> Array:
     """The inverse cosine, from 0 to pi."""
     return lax.complex(angle.real, jnp.copysign(angle.imag, -x.imag))

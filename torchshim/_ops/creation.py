@@ -14,6 +14,7 @@ import numpy as np
 
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.promotion import cast, converted
+from torchshim._ops import _trigonometric
 from torchshim._ops._common import channels_last_layout, quotient
 from torchshim._ops._shapes import same
 
@@ -242,4 +243,5 @@ def complex(real: Array, imag: Array) -> Array:
 def polar(abs: Array, angle: Array) -> Array:
     """Complex numbers from their magnitude and angle."""
     _check_parts("polar", abs, angle)
-    return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
+    cosine, sine = _trigonometric.cos(angle), _trigonometric.sin(angle)
+    return jax.lax.complex(abs * cosine, abs * sine)

@@ -11,7 +11,7 @@ from jax import lax
 
 from torchshim._core.op import POSITIVE, Array, Operand, op
 from torchshim._core.promotion import DEFAULT, INT_TO_FLOAT
-from torchshim._ops import _branches
+from torchshim._ops import _branches, _trigonometric
 from torchshim._ops._common import (
     BOOL,
     COMPLEX,
@@ -280,31 +280,31 @@ def _moved_logit_jvp(primals: Any, tangents: Any) -> Any:
 @_unary("Sin", "input")
 def sin(input: Array) -> Array:
     """The sine."""
-    return jnp.sin(input)
+    return _trigonometric.sin(input)
 
 
 @_unary("Cos", "input")
 def cos(input: Array) -> Array:
     """The cosine."""
-    return jnp.cos(input)
+    return _trigonometric.cos(input)
 
 
 @_unary("Tan", "result")
 def tan(input: Array) -> Array:
     """The tangent."""
-    return rounded(jnp.tan, input)
+    return rounded(_trigonometric.tan, input)
 
 
 @_unary("Asin", "input", aliases=("arcsin",))
 def asin(input: Array) -> Array:
     """The inverse of the sine."""
-    return rounded(_branches.arcsin, input)
+    return _branches.arcsin(input)
 
 
 @_unary("Acos", "input", aliases=("arccos",))
 def acos(input: Array) -> Array:
     """The inverse of the cosine."""
-    return rounded(_branches.arccos, input)
+    return _branches.arccos(input)
 
 
 @_unary("Atan", "input", aliases=("arctan",))
@@ -316,7 +316,7 @@ def atan(input: Array) -> Array:
 @jax.custom_jvp
 def _atan(x: Array) -> Array:
     if not is_complex(x):
-        return jnp.arctan(x)
+        return _trigonometric.arctan(x)
     real, imag = _beside_nan(x.imag, x.real)
     return _branches.signed(_or_nan(jnp.arctan, x, imag, real), x.real, x.imag)
 
@@ -343,7 +343,7 @@ def _atan_jvp(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _atan2(y: Array, x: Array) -> Array:
-    return rounded(jnp.arctan2, y, x)
+    return _trigonometric.arctan2(y, x)
 
 
 @_atan2.defjvp
@@ -404,7 +404,7 @@ def sinc(input: Array) -> Array:
     """`sin(pi * input) / (pi * input)`, 1 at zero."""
     at_zero = input == 0
     angle = np.asarray(np.pi, input.dtype) * jnp.where(at_zero, 1, input)
-    return jnp.where(at_zero, 1, jnp.sin(angle) / angle)
+    return jnp.where(at_zero, 1, _trigonometric.sin(angle) / angle)
 
 
 @_unary("Deg2Rad", "")
