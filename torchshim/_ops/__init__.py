@@ -16,6 +16,7 @@ from torchshim._ops import (  # noqa: F401
     contraction,
     conversion,
     convolution,
+    covariance,
     creation,
     ctc,
     drawing,

@@ -1,4 +1,4 @@
-"""Variances, order statistics, histograms and covariances."""
+"""Variances and order statistics."""
 
 from __future__ import annotations
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tests.ops.samples import (
     Sample,
     bf16,
-    bools,
     complexes,
     constant,
     doubles,
@@ -66,38 +63,3 @@ def histograms_between() -> Iterator[Sample]:
     yield sample(X, constant(floats(2, 2))).raises()
     yield sample(X, constant(floats(0))).raises()
     yield sample(X, constant(doubles(3))).raises()
-
-
-@samples("cov")
-def covariances() -> Iterator[Sample]:
-    yield sample(floats(2, 4)).twice()
-    yield sample(floats(2, 4), correction=0)
-    yield sample(floats(2, 3), fweights=np.array([1, 2, 3]))
-    yield sample(floats(2, 3), aweights=f32([1, 2, 3])).without("grad")
-    yield sample(
-        floats(2, 3), fweights=np.array([1, 0, 3]), aweights=constant(f32([1, 2, 3]))
-    )
-    yield sample(floats(3))
-    yield sample(ints(2, 3))
-    yield sample(complexes(2, 3))
-    yield sample(f32(2.0)).without("grad")
-    yield sample(floats(1)).without("grad")
-    yield sample(floats(2, 2, 2)).raises()
-    yield sample(bools(2, 3)).raises()
-    yield sample(floats(2, 3), fweights=floats(3)).raises()
-    yield sample(floats(2, 3), fweights=ints(2)).raises()
-    yield sample(floats(2, 3), fweights=ints(1, 3)).raises()
-    yield sample(floats(2, 3), aweights=ints(3)).raises()
-    yield sample(floats(2, 3), aweights=floats(1, 3)).raises()
-    yield sample(floats(2, 3), aweights=floats(2)).raises()
-    yield sample(floats(2, 3), fweights=np.array([1, -2, 3])).raises()
-    yield sample(floats(2, 3), fweights=np.array([0, 0, 0])).raises()
-
-
-@samples("corrcoef")
-def correlations() -> Iterator[Sample]:
-    yield sample(floats(3, 4))
-    yield sample(ints(2, 3))
-    yield sample(floats(3)).without("grad")
-    yield sample(complexes(2, 3)).without("grad")
-    yield sample(floats(2, 2, 2)).raises()
