@@ -183,13 +183,23 @@ def outermost_loop() -> Loop | None:
 def _loops(code: CodeType) -> list[tuple[int, int]]:
     """The first and the last instruction of each loop, the outer ones first."""
     found: dict[int, int] = {}
+    before: dict[int, str] = {}
+    previous = ""
     for instruction in dis.get_instructions(code):
+        before[instruction.offset], previous = previous, instruction.opname
         if (
             instruction.opcode in dis.hasjrel
             and instruction.argval < instruction.offset
         ):
             found[instruction.argval] = instruction.offset
-    return sorted(found.items())
+    # From Python 3.12 on comprehensions are part of the code: a list is made first, and
+    # swapped with the iterator.
+    inline = [(a, b) for a, b in found.items() if before[a] == "SWAP"]
+    return sorted(
+        (first, last)
+        for first, last in found.items()
+        if not any(a <= first and last <= b for a, b in inline)
+    )
 
 
 def beginning(before: Stack, after: Stack) -> Head | None:
