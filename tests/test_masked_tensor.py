@@ -67,7 +67,12 @@ def shown(torch, text, **names):
             several = isinstance(found, (tuple, list))
             return [str(each) for each in (found if several else [found])]
         except Exception as error:
-            return [type(error).__name__, str(error).replace("torchshim", "torch")]
+            text = str(error).replace("torchshim", "torch")
+            # Python's own text, which 3.12 changed.
+            text = text.replace(
+                "iterable argument is empty", "arg is an empty sequence"
+            )
+            return [type(error).__name__, text]
 
 
 def all_shown(torch, text, **names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def as_dtype(dtype: DTypeLike) -> np.dtype:
     return BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
 
 
+@functools.cache
 def digits_of(dtype: np.dtype) -> int:
     return NAMES[dtype.name][2]
 

@@ -21,6 +21,8 @@ HALVES = (np.dtype(np.float16), BFLOAT16)
 
 def cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """As a C++ conversion to PyTorch's scalar type: the 16-bit ones go by float."""
+    if values.dtype == dtype:
+        return values
     if dtype in HALVES:
         values = values.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -67,6 +67,8 @@ def uniform(
     array([0.4962566, 0.7682218], dtype=float32)
     """
     dtype = as_dtype(dtype)
+    if dtype == np.float32 and (low, high) == (0, 1):
+        return unit32(generator, size)
     if dtype.kind == "c":
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return uniform(generator, 2 * size, part, low, high).view(dtype)

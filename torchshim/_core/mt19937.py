@@ -20,6 +20,9 @@ STATE_BYTES = 5056
 
 _N = 624
 
+# Up to so many draws of 64 bits are put together here, as NumPy's call takes longer.
+_FEW = 256
+
 # Seeding by `init_genrand`, the initialisation that PyTorch uses too, in C.
 _seeder = np.random.RandomState(0)
 _seeder_lock = threading.Lock()
@@ -285,6 +288,9 @@ class MT19937:
         if count == 0:
             return np.empty(0, np.uint64)
         self._fresh = False
+        if count <= _FEW:
+            halves = self._bits.random_raw(2 * count)
+            return halves[::2] << np.uint64(32) | halves[1::2]
         # NumPy's 64-bit draws put the first half on top, too.
         return self._wide.integers(
             0, 2**64 - 1, size=count, dtype=np.uint64, endpoint=True

@@ -111,7 +111,7 @@ def in_memory_order(
     flat: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...] | None
 ) -> np.ndarray:
     """Values in the order of falling strides, as an array in logical order."""
-    if strides is None or len(shape) < 2:
+    if strides is None or len(shape) < 2 or is_contiguous(shape, strides):
         return flat.reshape(shape)
     order = sorted(range(len(shape)), key=lambda d: -strides[d])
     outer = flat.reshape([shape[d] for d in order])

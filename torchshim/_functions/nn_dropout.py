@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.meta import elementwise_strides
+from torchshim._core.meta import elementwise_strides, is_contiguous
 from torchshim._core.random import engine_of
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
@@ -38,7 +38,7 @@ def _mask(input: Tensor, shape: Any, kept: float) -> Tensor:
         zeros = filled("dropout", full, 0, dtypes.uint64, meta.device)
         return fns._bits_below(zeros, kept)
     bits = engine.draw64(math.prod(full))
-    if batch or shape != tuple(meta.shape):
+    if batch or shape != tuple(meta.shape) or is_contiguous(shape, meta.strides):
         bits = bits.reshape(full)
     else:
         strides = elementwise_strides(shape, [(shape, meta.strides)])

@@ -20,10 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from torchshim._core.op import Array
+
+# The class is `jax.extend.core`'s, which takes 20 ms to import.
+_Primitive: Any = type(lax.sin_p)
 
 # Where a dtype is another, JAX's functions compute.
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float16), np.dtype(jnp.bfloat16))
@@ -149,7 +151,7 @@ def _primitive(
 
     A rule takes a tangent, the result and the operands.
     """
-    primitive = Primitive(name)
+    primitive = _Primitive(name)
     primitive.def_impl(jax.jit(primitive.bind))
     primitive.def_abstract_eval(lambda *xs: xs[0].update(weak_type=False))
     batching.primitive_batchers[primitive] = functools.partial(_mapped, primitive)
@@ -171,7 +173,7 @@ def _primitive(
     return call
 
 
-def _mapped(primitive: Primitive, xs: Any, dims: Any) -> tuple[Array, int]:
+def _mapped(primitive: Any, xs: Any, dims: Any) -> tuple[Array, int]:
     [size, *_] = (x.shape[d] for x, d in zip(xs, dims, strict=True) if d is not None)
     xs = (
         jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
