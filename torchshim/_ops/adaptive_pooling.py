@@ -20,14 +20,12 @@ from torchshim._ops._common import (
     widened,
 )
 from torchshim._ops._formats import signal_layout
-from torchshim._ops.pooling import (
-    Ints,
-    average_op,
-    larger_of,
-    pool_op,
-    positions_in,
-)
+from torchshim._ops._windows import Ints, in_rows, largest_in_rows, positions_in
+from torchshim._ops.pooling import average_op, pool_op
 from torchshim._ops.reduction import mean
+
+# So many windows are taken one by one, which is faster than by their places.
+_MANY = 32
 
 # Windows of unequal size -------------------------------------------------------------
 
@@ -167,6 +165,23 @@ def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     return _adaptive_avg(3, input, output_size)
 
 
+def _in_uneven_rows(x: Array, axis: int, out: int) -> Array:
+    """A dimension as windows; a short one has its last element twice."""
+    bins = _bins(x.shape[axis], out)
+    reach = max((b - a for a, b in bins), default=1)
+    if out > _MANY or not out:
+        places = [np.minimum(np.arange(a, a + reach), b - 1) for a, b in bins]
+        return jnp.take(x, np.array(places, np.int64).reshape(out, reach), axis)
+    rows = []
+    for a, b in bins:
+        row = lax.slice_in_dim(x, a, b, axis=axis)
+        if b - a < reach:
+            last = lax.slice_in_dim(x, b - 1, b, axis=axis)
+            row = jnp.concatenate([row, last], axis)
+        rows.append(row)
+    return jnp.stack(rows, axis)
+
+
 def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]:
     pool = f"adaptive_max_pool{n}d"
     sizes = _adaptive_sizes(pool, input, output_size, n)
@@ -175,20 +190,12 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     x, at = input, positions_in(input, n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
-        bins = _bins(x.shape[axis], sizes[i]) if sizes[i] else []
-        longest = max((b - a for a, b in bins), default=1)
-        best: Array | None = None
-        place: Any = None
-        for k in range(longest):
-            # A short window sees its last element again.
-            seen = np.array([min(a + k, b - 1) for a, b in bins], np.int64)
-            part, its = jnp.take(x, seen, axis), jnp.take(at, seen, axis)
-            if best is None:
-                best, place = part, its
-            else:
-                best, place = larger_of(best, place, part, its)
-        assert best is not None
-        x, at = best, place
+        out, size = sizes[i], x.shape[axis]
+        if out and size % out == 0:
+            x, at = (in_rows(v, axis, out, size // out) for v in (x, at))
+        else:
+            x, at = (_in_uneven_rows(v, axis, out) for v in (x, at))
+        x, at = largest_in_rows(x, at, axis + 1)
     return x, at
 
 

@@ -1,9 +1,4 @@
-"""Pooling: the largest or the mean of the elements in a window.
-
-A window is taken one dimension after another, as slices that are compared or added; so
-is its gradient, which XLA's `reduce_window` does slowly on a CPU. Of equal elements the
-first counts as the largest, the last if they are NaN, as in PyTorch.
-"""
+"""Pooling: the largest or the mean of the elements in a window (`_windows`)."""
 
 from __future__ import annotations
 
@@ -29,9 +24,18 @@ from torchshim._ops._common import (
     widened,
 )
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
+from torchshim._ops._windows import (
+    BESIDE,
+    Ints,
+    in_rows,
+    largest,
+    positions_in,
+    slices,
+    stretched,
+    windows_of,
+)
 from torchshim._ops.view_geometry import size_at
 
-Ints = tuple[int, ...]
 _INT_MAX = np.iinfo(np.int32).max
 
 
@@ -211,90 +215,6 @@ def _check_1d(input: Array, kernel: int, stride: int, padding: int, span: int) -
         )
 
 
-def _windows(
-    size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> list[tuple[int, int, int, int]]:
-    """(kernel, stride, padding, dilation) of each dimension.
-
-    Kernels end where those of the first window have left the input, however large.
-    """
-    return [
-        (min(k, -(-(n + p) // d)), s, p, d)
-        for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
-    ]
-
-
-def _slices(
-    x: Array, axis: int, kernel: int, stride: int, dilation: int, out: int
-) -> list[Array]:
-    return [
-        lax.slice_in_dim(
-            x, k * dilation, k * dilation + (out - 1) * stride + 1, stride, axis
-        )
-        for k in range(kernel)
-    ]
-
-
-def _stretched(
-    x: Array, axis: int, window: tuple[int, int, int, int], out: int, fill: Any
-) -> Array:
-    """`x` padded so that every window lies inside."""
-    kernel, stride, padding, dilation = window
-    need = (out - 1) * stride + dilation * (kernel - 1) + 1
-    right = max(need - padding - x.shape[axis], 0)
-    if not padding and not right:
-        return x
-    pads = [(0, 0)] * x.ndim
-    pads[axis] = (padding, right)
-    return jnp.pad(x, pads, constant_values=fill)
-
-
-def larger_of(
-    best: Array, at: Array | None, other: Array, its: Array | None
-) -> tuple[Array, Array | None]:
-    take = other > best
-    if jnp.issubdtype(best.dtype, jnp.floating):
-        take = take | jnp.isnan(other)
-    if at is None or its is None:
-        return jnp.where(take, other, best), None
-    take = take | ((at < 0) & (its >= 0))  # anything is larger than padding
-    return jnp.where(take, other, best), jnp.where(take, its, at)
-
-
-def _lowest(dtype: Any) -> Any:
-    if jnp.issubdtype(dtype, jnp.floating):
-        return -jnp.inf
-    return jnp.iinfo(dtype).min
-
-
-def positions_in(input: Array, n: int) -> Array:
-    size = input.shape[-n:]
-    flat = np.arange(math.prod(size), dtype=np.int64).reshape(size)
-    return jnp.broadcast_to(flat, input.shape)
-
-
-def _max_pooled(
-    input: Array,
-    windows: Sequence[tuple[int, int, int, int]],
-    out: Ints,
-    at: Array | None,
-) -> tuple[Array, Array | None]:
-    x, n = input, len(windows)
-    for i in reversed(range(n)):
-        axis = x.ndim - n + i
-        kernel, stride, _, dilation = windows[i]
-        x = _stretched(x, axis, windows[i], out[i], _lowest(x.dtype))
-        parts = _slices(x, axis, kernel, stride, dilation, out[i])
-        places: list[Any] = [None] * kernel
-        if at is not None:
-            at = _stretched(at, axis, windows[i], out[i], -1)
-            places = _slices(at, axis, kernel, stride, dilation, out[i])
-        x, at = parts[0], places[0]
-        for other, its in zip(parts[1:], places[1:], strict=True):
-            x, at = larger_of(x, at, other, its)
-    return x, at
-
-
 def _max_pool(
     n: int, input: Array, args: tuple[Any, ...], indices: bool
 ) -> tuple[Array, Array | None]:
@@ -311,9 +231,9 @@ def _max_pool(
     if alone:
         refuse("max_pool1d_impl", input, BOOL + INT + COMPLEX)
     refuse(f"max_pool{max(n, 2)}d", input, BOOL + COMPLEX)
-    windows = _windows(input.shape[-n:], kernel, steps, pads, spans)
+    windows = windows_of(input.shape[-n:], kernel, steps, pads, spans)
     at = positions_in(input, n) if indices else None
-    return _max_pooled(input, windows, out, at)
+    return largest(input, windows, out, at)
 
 
 _PLAIN = {"namespaces": (), "method": False, "out": False, "saves": ("input",)}
@@ -452,15 +372,16 @@ def _avg_pool(
         refuse_half(kernel_name, input)
     x = widened(input)
     size = input.shape[-n:]
-    windows = _windows(size, kernel, steps, pads, (1,) * n)
+    windows = windows_of(size, kernel, steps, pads, (1,) * n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         reach = windows[i][0]
-        if reach == x.shape[axis] and out[i] == 1 and not pads[i]:
-            x = x.sum(axis, keepdims=True, dtype=x.dtype)
+        apart = reach == steps[i] or out[i] == 1
+        if reach > BESIDE and apart and not pads[i] and out[i] * reach <= x.shape[axis]:
+            x = in_rows(x, axis, out[i], reach).sum(axis + 1, dtype=x.dtype)
             continue
-        x = _stretched(x, axis, windows[i], out[i], 0)
-        parts = _slices(x, axis, reach, steps[i], 1, out[i])
+        x = stretched(x, axis, windows[i], out[i], 0)
+        parts = slices(x, axis, reach, steps[i], 1, out[i])
         x = parts[0]
         for part in parts[1:]:
             x = x + part
