@@ -140,6 +140,9 @@ def modules(torch):
         {k: torch.zeros_like(v) for k, v in net.state_dict().items()}
     )
     yield net[0].weight
+    # Parameters of such a module cannot be given with a call.
+    for jitted in (torch.jit.script(net), torch.jit.trace(net, x)):
+        yield attempt(torch.func.functional_call, jitted, {}, x)
 
 
 @case(warnings=False)

@@ -298,12 +298,13 @@ def convolution(torch):
 @case
 def nan_in_segments(torch):
     lengths = torch.tensor([1, 2, 3, 0])
-    for reduce in ("max", "min"):
-        for initial in None, 0, nan:
-            x = torch.tensor([1, nan, nan, nan, 5, 6], requires_grad=True)
-            y = torch.segment_reduce(x, reduce, lengths=lengths, initial=initial)
-            y.sum().backward()
-            yield y.detach(), x.grad
+    for reduce in ("max", "min", "prod"):
+        for initial in None, 0, nan, 2:
+            for second in nan, 2, 0:
+                x = torch.tensor([1, nan, second, nan, 5, 6], requires_grad=True)
+                y = torch.segment_reduce(x, reduce, lengths=lengths, initial=initial)
+                y.sum().backward()
+                yield y.detach(), x.grad
 
 
 @case

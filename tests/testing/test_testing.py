@@ -55,6 +55,13 @@ def pairs(torch):
     yield {"a": 1}, {"b": 1}
     yield {2: 1.0, 1: 2.0}, {2: 2.0, 1: 3.0}
     yield torch.nn.Parameter(one), one
+    meta = one.to("meta")
+    yield meta, meta + 1
+    yield [meta], [meta[:1]]
+    yield meta, meta.double()
+    yield meta, one
+    yield {meta: 1, one: 2}, {meta: 1, one: 3}
+    yield {1: 1, "a": 2}, {1: 1, "a": 2.5}
 
 
 @case
@@ -87,6 +94,7 @@ def options(torch):
     yield attempt(close, [one], [one, one], msg="mine")
     small = t([200, 1], dtype=torch.uint8), t([1.5, 1.0])
     yield attempt(close, *small, check_dtype=False)
+    yield attempt(close, one, one.to("meta"), check_device=False)
 
 
 @case(message=False)

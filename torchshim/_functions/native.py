@@ -439,6 +439,17 @@ def _with_nans(out: Tensor, axis: int, index: Tensor, data: Tensor) -> Tensor:
     return fns.where(number > 0, found / number.clamp(min=1), out)
 
 
+def _product_of_nans(begin: Tensor, axis: int, index: Tensor, data: Tensor) -> Tensor:
+    """Products of segments: a NaN has the product of the others for its gradient."""
+    hidden = fns.isnan(data)
+    rest = begin.scatter_reduce(axis, index, fns.where(hidden, 1, data), "prod")
+    none = fns.full(tuple(begin.shape), 0, data.dtype, data.device)
+    number = none.scatter_add(axis, index, hidden.to(data.dtype))
+    found = none.scatter_add(axis, index, fns.where(hidden, data, 0))
+    found = found * fns.where(number > 1, math.nan, 1.0)
+    return rest * fns.where(number > 0, found, 1)
+
+
 @public(aliases=("_segment_reduce",))
 def segment_reduce(
     data: Any,
@@ -526,7 +537,10 @@ def segment_reduce(
     # What lies beyond the last segment is dropped into one of its own.
     wide = (*shape[:axis], count + 1, *shape[axis + 1 :])
     begin = fns.full(wide, start, data.dtype, data.device)
-    out = begin.scatter_reduce(axis, index, data, kind)
+    if kind == "prod" and data.requires_grad:
+        out = _product_of_nans(begin, axis, index, data)
+    else:
+        out = begin.scatter_reduce(axis, index, data, kind)
     if reduce in ("max", "min") and data.requires_grad:
         out = _with_nans(out, axis, index, data)
     out = out.narrow(axis, 0, count).contiguous()

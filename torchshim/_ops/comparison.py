@@ -26,7 +26,6 @@ from torchshim._ops._common import (
     is_integral,
     is_known,
     is_tensor,
-    kind,
     refuse,
     scalar_name,
 )
@@ -135,11 +134,8 @@ def isclose(
     if is_known(rtol, atol) and rtol == 0 and atol == 0:
         return close
     if is_integral(input):
-        if kind(input) == "b":
-            input, other = input.astype(jnp.uint8), other.astype(jnp.uint8)
-        distance = jnp.abs(input - other)
-        allowed = atol + jnp.abs(rtol * other.astype(jnp.float32))
-        return close | (distance.astype(jnp.float32) <= allowed)
+        floating = dtypes.get_default_dtype().np
+        input, other = input.astype(floating), other.astype(floating)
     distance = jnp.abs(input - other)
     allowed = atol + jnp.abs(rtol * other)
     return close | (jnp.isfinite(distance) & (distance <= allowed))

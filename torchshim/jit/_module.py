@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from torchshim.jit._calls import floats_of, interpreted, with_floats
 from torchshim.nn import Module
+from torchshim.nn.utils.stateless import JITTED
 
 __all__ = [
     "RecursiveScriptModule",
@@ -49,6 +50,9 @@ class _Saved:
 
 class ScriptModule(_Saved, Module):
     """The base class of scripted modules."""
+
+
+JITTED.append(ScriptModule)
 
 
 class RecursiveScriptModule(ScriptModule):

@@ -87,7 +87,8 @@ def originate_pairs(
                 id=id,
             )
         keys: Any = have
-        with contextlib.suppress(TypeError):
+        # Whatever comparing keys raises: tensors of several elements are no bools.
+        with contextlib.suppress(Exception):
             keys = sorted(have)
         return [
             pair

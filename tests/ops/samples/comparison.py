@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tests.ops.samples import (
     Sample,
     bf16,
@@ -43,7 +45,11 @@ def isclose() -> Iterator[Sample]:
     yield sample(SPECIAL, OTHER, equal_nan=True)
     yield sample(f32([1, 1, 100]), f32([1.0000001, 1.01, 101]), 0.02, 0.001)
     yield sample(ints(3), ints(3) + 1, rtol=0.5)
+    yield sample(np.array([0, 1, 9], np.uint8), np.array([1, 3, 5], np.uint8), 0.5, 0.5)
+    yield sample(np.array([-128, 100], np.int8), np.array([127, -100], np.int8), 1.1)
+    yield sample(ints(1) + (1 << 40), ints(1) + (1 << 40) + 3, 0.0, 1e-9)
     yield sample(bools(3), bools(3))
+    yield sample(bools(3), ~bools(3), rtol=0.0, atol=1.0)
     yield sample(complexes(3), complexes(3))
     yield sample(floats(3), doubles(3)).raises()
     yield sample(floats(3), floats(3), rtol=-1.0).raises()

@@ -15,6 +15,9 @@ from torchshim.nn.utils._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
 
+#: Modules that are refused: `torch.jit`, a layer above, adds its own.
+JITTED: list[type] = []
+
 
 def _with_ties(module: Module, given: dict[str, Any]) -> dict[str, Any]:
     """What is given, under all names of tensors that have several."""
@@ -90,6 +93,8 @@ def _functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
+    if isinstance(module, tuple(JITTED)):
+        raise RuntimeError("The stateless API can't be used with Jitted modules")
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
