@@ -94,6 +94,25 @@ def global_forward_hooks(torch):
 
 
 @case
+def global_hooks_forgotten_by_new_dicts(torch):
+    from collections import OrderedDict
+
+    hooks = torch.nn.modules.module
+    m, x = torch.nn.Sigmoid(), torch.zeros(2, requires_grad=True)
+    handle = hooks.register_module_forward_hook(lambda mod, args, out: out * 2)
+    hooks.register_module_full_backward_hook(lambda mod, given, got: (got[0] * 5,))
+    m(x).sum().backward()
+    yield x.grad, hooks._global_is_full_backward_hook
+    hooks._global_forward_hooks = OrderedDict()
+    hooks._global_backward_hooks = OrderedDict()
+    hooks._global_is_full_backward_hook = None
+    yield m(x), len(hooks._global_forward_hooks), torch.autograd.grad(m(x).sum(), x)
+    handle.remove()
+    with hooks.register_module_forward_hook(lambda mod, args, out: out * 3):
+        yield m(x)
+
+
+@case
 def forward_set_on_the_instance(torch):
     m = scale_class(torch)()
     m.forward = lambda x: "mine"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from torchshim._hooks import RemovableHandle
@@ -148,3 +149,25 @@ def _has_any_global_hook() -> bool:
         or _global_forward_hooks_always_called
         or _global_forward_hooks_with_kwargs
     )
+
+
+class WithGlobalHooks(ModuleType):
+    """`torch.nn.modules.module`, whose dicts of hooks are those of this file.
+
+    PyTorch's tests forget all hooks by assigning new dicts to its attributes.
+    """
+
+    @property
+    def _global_is_full_backward_hook(self) -> bool | None:
+        return full_backward_hooks_are_global()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        hooks = globals().get(name) if name.startswith("_global_") else None
+        if name == "_global_is_full_backward_hook":
+            globals()[name] = value
+        elif isinstance(hooks, OrderedDict):
+            given = list(value.items())
+            hooks.clear()
+            hooks.update(given)
+        else:
+            super().__setattr__(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import OrderedDict
 from collections import namedtuple as namedtuple
 from collections.abc import Callable
@@ -22,12 +23,7 @@ from torchshim.nn.modules._backward_hooks import BackwardHook as BackwardHook
 from torchshim.nn.modules._base import keep_unbound, typename
 from torchshim.nn.modules._conversion import Conversion
 from torchshim.nn.modules._global_hooks import (
-    _global_backward_hooks as _global_backward_hooks,
-)
-from torchshim.nn.modules._global_hooks import (
-    _global_backward_pre_hooks as _global_backward_pre_hooks,
-)
-from torchshim.nn.modules._global_hooks import (
+    WithGlobalHooks,
     _global_buffer_registration_hooks,
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
@@ -40,6 +36,12 @@ from torchshim.nn.modules._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
     run_registration_hooks,
+)
+from torchshim.nn.modules._global_hooks import (
+    _global_backward_hooks as _global_backward_hooks,
+)
+from torchshim.nn.modules._global_hooks import (
+    _global_backward_pre_hooks as _global_backward_pre_hooks,
 )
 from torchshim.nn.modules._global_hooks import (
     _global_forward_hooks as _global_forward_hooks,
@@ -473,3 +475,4 @@ def _own_the_methods() -> None:
 
 
 _own_the_methods()
+sys.modules[__name__].__class__ = WithGlobalHooks
