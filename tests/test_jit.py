@@ -146,6 +146,25 @@ def modules(torch):
 
 
 @case(warnings=False)
+def modules_without_shapes(torch):
+    nn, jit, x = torch.nn, torch.jit, torch.ones(2, 3)
+
+    def lazy():
+        return [
+            nn.LazyLinear(3),
+            nn.Sequential(nn.ReLU(), nn.LazyBatchNorm1d(affine=False)),
+        ]
+
+    yield [attempt(jit.script, net) for net in lazy()]
+    yield [attempt(jit.trace, net, x) for net in lazy()]
+    yield [attempt(jit.trace, net.forward, x) for net in lazy()]
+    yield [attempt(jit.trace_module, net, {"forward": x}) for net in lazy()]
+    net = nn.LazyLinear(3)
+    net(x)
+    yield jit.script(net)(x).shape
+
+
+@case(warnings=False)
 def marks_on_methods(torch):
     class Net(torch.nn.Module):
         def forward(self, x):

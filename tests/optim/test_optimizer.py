@@ -202,3 +202,11 @@ def parameters_keep_their_identity(torch):
     optimizer.step()
     yield p.is_leaf, p.requires_grad, p.grad_fn, view, p._version > version
     yield torch.equal(p, view), p.grad
+
+
+@case(message=False)
+def parameters_without_shapes(torch):
+    for name in ("Adagrad", "SGD", "Adam", "ASGD"):
+        parameter = torch.nn.parameter.UninitializedParameter()
+        made = attempt(lambda n=name, p=parameter: type(getattr(torch.optim, n)([p])))
+        yield made if isinstance(made, Exception) else made.__name__

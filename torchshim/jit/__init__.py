@@ -50,6 +50,7 @@ from torchshim.jit._module import (
     TopLevelTracedModule,
     TracedModule,
     refuse,
+    refuse_uninitialized,
     wrapped,
 )
 from torchshim.nn import Module
@@ -110,6 +111,10 @@ class TracerWarning(Warning):
         """Does nothing: nothing is traced."""
 
 
+#: What the class of a module that is being traced is called in errors.
+_TRACED = "torch.jit._trace.TracedModule.__init__.<locals>.QualnameWrapper"
+
+
 def _say(
     name: str, instead: str = "switch to `torch.compile` or `torch.export`"
 ) -> None:
@@ -142,6 +147,7 @@ def script(
     if _is(obj, (ScriptModule, ScriptFunction, list, dict)):
         return obj
     if _is(obj, Module):
+        refuse_uninitialized(obj)
         _no_script()
         return wrapped(obj, {})
     if inspect.isclass(obj):
@@ -180,6 +186,10 @@ def trace(
     _say("trace")
     if _is(func, (ScriptModule, ScriptFunction)):
         return func
+    bound = getattr(func, "__self__", None)
+    for module in (func, bound):
+        if _is(module, Module):
+            refuse_uninitialized(module, _TRACED)
     given, named = _examples(example_inputs, example_kwarg_inputs)
     _no_script()
     if not callable(func):
@@ -187,7 +197,6 @@ def trace(
     _check_traced(func(*given, **named), strict)
     if _is(func, Module):
         return wrapped(func, {}, TopLevelTracedModule)
-    bound = getattr(func, "__self__", None)
     if _is(bound, Module) and getattr(func, "__name__", "") == "forward":
         return wrapped(bound, {}, TopLevelTracedModule)
     return ScriptFunction(func, traced=True)
@@ -265,6 +274,7 @@ def trace_module(
     _say("trace_method")
     if not _is(inputs, Mapping):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    refuse_uninitialized(mod, _TRACED)
     _no_script()
     for name, example in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 from torchshim.jit._calls import floats_of, interpreted, with_floats
 from torchshim.nn import Module
+from torchshim.nn.modules._base import typename
+from torchshim.nn.parameter import is_lazy
 from torchshim.nn.utils.stateless import JITTED
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "TopLevelTracedModule",
     "TracedModule",
     "refuse",
+    "refuse_uninitialized",
     "wrapped",
 ]
 
@@ -32,6 +35,19 @@ def refuse(what: str) -> NoReturn:
         f"{what}: torchshim has no TorchScript; save state_dict() with torch.save "
         "instead"
     )
+
+
+def refuse_uninitialized(module: Module, name: str | None = None) -> None:
+    """RuntimeError for a lazy module that was not called yet, or one with such ones."""
+    for part in module.modules():
+        kinds = {"parameters": part._parameters, "buffers": part._buffers}
+        for kind, tensors in kinds.items():
+            for key, tensor in tensors.items():
+                if is_lazy(tensor):
+                    raise RuntimeError(
+                        f"'{name or typename(type(part))}' has uninitialized {kind} "
+                        f"{key}. Did you forget to run a forward pass?"
+                    )
 
 
 class _Saved:

@@ -119,9 +119,11 @@ class UninitializedTensorMixin:
     """What a parameter or buffer can do before its shape is known: very little."""
 
     cls_to_become: type
+    #: Methods only: the functions of these names (`torch.is_complex`) are refused.
     _allowed_methods = frozenset(
-        "__hash__ size copy_ is_complex is_floating_point half float double char "
-        "short int long cuda cpu to get_device".split()
+        getattr(Tensor, name)
+        for name in "__hash__ size copy_ is_complex is_floating_point half float "
+        "double char short int long cuda cpu to get_device".split()
     )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
@@ -174,7 +176,7 @@ class UninitializedTensorMixin:
     ) -> Any:
         if (
             type(func).__name__ == "method-wrapper"  # reading a property
-            or getattr(func, "__name__", "") in cls._allowed_methods
+            or func in cls._allowed_methods
         ):
             return super().__torch_function__(  # type: ignore[misc]
                 func, types, args, kwargs or {}

@@ -292,7 +292,7 @@ def full_like(p: Any, value: float, arranged: Any = None) -> Tensor:
     meta = p._tmeta
     if arranged is not None and not arranged._composed:
         meta = meta.replace(strides=arranged._tmeta.strides)
-    if meta.dtype.is_complex:
+    if torchshim.is_complex(p):  # (A function, which an uninitialized one refuses.)
         value = complex(value, value)  # type: ignore[assignment]
     if meta.device.type == "meta":
         array: Any = NoData(meta.shape, meta.dtype.np)
