@@ -387,6 +387,32 @@ def dlpack_of_bfloat16(torch):
         yield z, z.dtype, (z + 1).sum()
 
 
+class _List(_Speaking):
+    """A sequence that speaks DLPack."""
+
+    def __len__(self):
+        return len(self.tensor)
+
+    def __getitem__(self, index):
+        return self.tensor[index].item()
+
+
+@case
+def tensors_of_what_speaks_dlpack(torch):
+    for kind in (_Speaking, _List):
+        for make in (torch.tensor, torch.as_tensor, torch.asarray):
+            x = torch.arange(3.0)
+            made = make(kind(x))
+            made[0] = 7
+            yield made, x, make(kind(x), dtype=torch.int32)
+        yield torch.tensor(kind(x), requires_grad=True), torch.asarray(x, copy=True)
+        yield torch.ones(1, dtype=torch.int64).new_tensor(kind(x))
+        yield attempt(torch.tensor, [kind(x), kind(x)]), attempt(torch.Tensor, kind(x))
+    for make in (torch.from_dlpack, torch.utils.dlpack.from_dlpack, torch.asarray):
+        capsule = x.__dlpack__(max_version=(1, 0))
+        yield make(capsule), attempt(torch.from_dlpack, capsule)
+
+
 @case
 def dlpack_to_a_device(torch):
     for source in (torch.arange(3.0), np.arange(3.0)):

@@ -39,6 +39,16 @@ def what_is_equal(torch):
 
 
 @case
+def what_is_expected_as_text(torch):
+    check = _module(torch, "common_utils").TestCase()
+    yield (
+        check.assertExpectedInline("a", """a"""),
+        check.assertExpectedInline(2, """2"""),
+    )
+    yield check.assertExpectedInline(torch.ones(1), """tensor([1.])""")
+
+
+@case
 def tests_made_of_one(torch):
     utils = _module(torch, "common_utils")
     devices = _module(torch, "common_device_type")

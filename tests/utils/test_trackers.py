@@ -108,6 +108,15 @@ def devices_as_modes(torch):
 
     x = torch.ones(2)
     yield [t.device for t in made()], torch.ones(1).device
+
+    @device.set_device("meta")
+    def one_by_one():
+        yield torch.ones(1).device
+        yield torch.ones(1).device
+
+    steps = one_by_one()
+    yield next(steps), torch.ones(1).device, next(steps), torch.ones(1).device
+    yield type(attempt(device.set_device("meta"), dict))
     with device.DeviceContext("meta"):
         yield torch.empty(2).device, torch.ones(1, device="cpu").device, x.device
     yield torch.ones in device._device_constructors()

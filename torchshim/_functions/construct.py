@@ -64,6 +64,16 @@ def _check_numpy(array: np.ndarray) -> dtypes.dtype:
     return dtype
 
 
+def _by_dlpack(data: Any) -> Tensor | None:
+    """A tensor on the memory of what speaks DLPack, be it a sequence as well."""
+    handler_of(type(data))  # refuses tensors of PyTorch's
+    if not hasattr(data, "__dlpack__") or isinstance(data, jax.Array):
+        return None
+    from torchshim._functions.interop import from_dlpack
+
+    return from_dlpack(data)
+
+
 def tensor_from(
     data: Any,
     dtype: dtypes.dtype | None,
@@ -92,7 +102,9 @@ def tensor_from(
         if array is data or array.base is not None:
             array = array.copy()
     else:
-        handler_of(type(data))  # refuses tensors of PyTorch's
+        shared = _by_dlpack(data)
+        if shared is not None:
+            return copied(shared, dtype, device, requires_grad)
         array, dtype = values_of(data, dtype)
         strides = None
     check_gradient(dtype, requires_grad)
@@ -304,7 +316,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if dtype is None and where.type == "cpu":
             return made
         return made.to(device=where, dtype=dtype)
-    return tensor_from(data, dtype, device_of("as_tensor", device))
+    where, shared = device_of("as_tensor", device), _by_dlpack(data)
+    if shared is not None:
+        return shared.to(device=where, dtype=dtype)
+    return tensor_from(data, dtype, where)
 
 
 _KEEPS_REQUIRES_GRAD = (
@@ -325,8 +340,10 @@ def _sharing_any(obj: Any, dtype: dtypes.dtype | None, copy: bool | None) -> Any
         # One without dimensions is copied as a scalar is.
         return sharing(obj if obj.ndim else obj.copy())
     if hasattr(obj, "__dlpack__"):
-        return sharing(np.from_dlpack(obj))
-    if type(obj).__name__ == "PyCapsule" and '"dltensor"' in repr(obj):
+        from torchshim._functions.interop import from_dlpack
+
+        return from_dlpack(obj)
+    if type(obj).__name__ == "PyCapsule" and '"dltensor' in repr(obj):
         from torchshim._functions.interop import from_dlpack
 
         return from_dlpack(obj)

@@ -296,7 +296,7 @@ class _Writeable:
 def _speaking(value: Any) -> Any:
     if hasattr(value, "__dlpack__"):
         return value
-    if '"dltensor"' not in repr(value):
+    if '"dltensor' not in repr(value):  # (Some end in `_versioned`.)
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can "
             "be consumed only once, so you might have already constructed a tensor "

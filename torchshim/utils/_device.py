@@ -46,15 +46,8 @@ class DeviceContext(TorchFunctionMode):
 
 
 def device_decorator(device: Any, func: Any) -> Any:
-    """A function within which a device (or what gives one) is the default."""
-
-    @functools.wraps(func)
-    def within(*args: Any, **kwargs: Any) -> Any:
-        block: Any = device() if callable(device) else device
-        with block:
-            return func(*args, **kwargs)
-
-    return within
+    """A function, or a generator, within which a device is the default."""
+    return context_decorator(lambda: device, func)
 
 
 def set_device(device: Any) -> Callable[[Any], Any]:

@@ -223,10 +223,10 @@ class TestCase(unittest.TestCase):
             self.assertTrue(any(re.match(regex, str(w.message)) for w in found))
 
     def assertExpectedInline(
-        self, actual: str, expect: str, skip: int = 0, **kwargs: Any
+        self, actual: Any, expect: str, skip: int = 0, **kwargs: Any
     ) -> None:
-        """The text is this one."""
-        self.assertMultiLineEqual(expect, actual)
+        """The text, or what is there as text, is this one."""
+        self.assertMultiLineEqual(expect, str(actual))
 
     def assertGreaterAlmostEqual(
         self,
