@@ -129,6 +129,57 @@ def functions_of_others(torch):
             seen.clear()
 
 
+@case(warnings=False)
+def modes_whose_handler_is_of_the_class(torch):
+    class OfClass(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return 5
+
+    class Static(torch.overrides.TorchFunctionMode):
+        @staticmethod
+        def __torch_function__(func, types, args=(), kwargs=None):
+            return 5
+
+    x = torch.ones(1)
+    for mode in (OfClass, Static):
+        for call in (
+            lambda: torch.add(x, x),
+            lambda: torch.ones(2),
+            lambda: x[0],
+            lambda: torch.nn.functional.relu(x),  # (not C++: no check)
+            lambda: torch.einsum("i", x),
+        ):
+
+            def within(mode=mode, call=call):
+                with mode():
+                    return call()
+
+            yield attempt(within)
+
+
+@case
+def modes_see_questions_about_dtypes(torch):
+    seen: list = []
+    with Noting(torch, seen).mode:
+        yield torch.can_cast(torch.int32, torch.float32)
+        yield torch.promote_types(torch.int32, torch.float32)
+    yield seen
+
+
+@case
+def overriding_that_is_on_again(torch):
+    class Named(torch.Tensor):
+        pass
+
+    x = torch.zeros(2).as_subclass(Named)
+    with torch._C.DisableTorchFunctionSubclass():
+        on = torch._C._EnableTorchFunction()
+        yield type(x + 1).__name__, torch._C._is_torch_function_enabled()
+        del on
+        yield type(x + 1).__name__, torch._C._is_torch_function_enabled()
+
+
 def test_modes_belong_to_a_thread():
     torch, seen = torchshim, []
     with Noting(torch, seen).mode:

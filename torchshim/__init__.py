@@ -62,7 +62,6 @@ from torchshim._core.dtypes import (
 from torchshim._core.layout import NAMES as _LAYOUTS
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.meta import Size
-from torchshim._core.promotion import can_cast, promote_types
 from torchshim._core.random import Generator, default_generator
 from torchshim._derived import namespace as _namespace
 from torchshim._explain import explain as explain
@@ -263,7 +262,6 @@ __all__ = [
     "TypedStorage",
     "UntypedStorage",
     "autocast",
-    "can_cast",
     "compile",
     "default_generator",
     "device",
@@ -288,7 +286,6 @@ __all__ = [
     "newaxis",
     "no_grad",
     "pi",
-    "promote_types",
     "save",
     "set_anomaly_enabled",
     "set_default_device",

@@ -173,7 +173,13 @@ def call(
     types = tuple(type(value) for value in found)
     if mode_enabled():
         with mode_popped() as mode:
-            result = mode.__torch_function__(func, types, args, kwargs)
+            handler = mode.__torch_function__
+            if not python and getattr(handler, "__self__", None) is not mode:
+                raise RuntimeError(
+                    "Defining your mode's `__torch_function__` as a classmethod is not "
+                    "supported, please make it a plain method"
+                )
+            result = handler(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     for value in found:

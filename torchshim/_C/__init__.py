@@ -70,6 +70,17 @@ class DisableTorchFunction(_function_modes.disabled):
         super().__init__(ALL_DISABLED)
 
 
+class _EnableTorchFunction:
+    """As long as it lives, classes and modes override functions."""
+
+    def __init__(self) -> None:
+        self._before = _get_torch_function_state()
+        _set_torch_function_state(_TorchFunctionState.ENABLED)
+
+    def __del__(self) -> None:
+        _set_torch_function_state(self._before)
+
+
 def _is_torch_function_enabled() -> bool:
     """Whether classes may override functions."""
     return _function_modes.state.disabled == ENABLED

@@ -448,12 +448,10 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     if not issubclass(cls, Tensor):
         raise TypeError(_NO_SUBCLASS)
     refuse_dispatch(cls)
-    if self._tmeta.requires_grad:
-        with disabled(ALL_DISABLED):
-            made = fns.alias(self)
-        made.__class__ = cls
-        return made
-    return alias_of(self, cls)
+    with disabled(ALL_DISABLED):
+        made = fns.alias(self)
+    made.__class__ = cls
+    return made
 
 
 @public(namespaces=(), method=True)

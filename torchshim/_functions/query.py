@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core import dtypes
+from torchshim._core import dtypes, promotion
 from torchshim._core.device import as_device
 from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.meta import Size
@@ -22,7 +22,7 @@ from torchshim._core.promotion import (
     scalar_dtype,
 )
 from torchshim._core.storage import TensorBase
-from torchshim._derived import NEVER, fns, public
+from torchshim._derived import BY_MODES, NEVER, fns, public
 from torchshim._functions._arguments import (
     is_number,
     kind_of,
@@ -133,6 +133,32 @@ def is_signed(input: Any) -> bool:
     (True, False)
     """
     return tensor_argument("is_signed", "input", 1, input)._tmeta.dtype.is_signed
+
+
+@public(overridden=BY_MODES)
+def promote_types(*args: Any, **kwargs: Any) -> dtypes.dtype:
+    """The smallest dtype that both `type1` and `type2` can be converted to.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.promote_types.html
+
+    >>> import torchshim as torch
+    >>> torch.promote_types(torch.int32, torch.float32)
+    torch.float32
+    """
+    return promotion.promote_types(*args, **kwargs)
+
+
+@public(overridden=BY_MODES)
+def can_cast(*args: Any, **kwargs: Any) -> bool:
+    """Whether promotion allows the cast from dtype `from_` to dtype `to`.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.can_cast.html
+
+    >>> import torchshim as torch
+    >>> torch.can_cast(torch.float64, torch.int32)
+    False
+    """
+    return promotion.can_cast(*args, **kwargs)
 
 
 @public

@@ -34,10 +34,15 @@ def is_number(*values: Any) -> bool:
     return all(isinstance(value, NUMBERS) for value in values)
 
 
+def _like_tensor(value: Any) -> bool:
+    """A tensor, or what overrides functions as one does."""
+    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors of one shape; numbers become tensors of the first tensor's dtype.
 
-    ValueError for what is neither a number nor a tensor.
+    ValueError for what is neither a number nor a tensor, or like one.
 
     >>> import torchshim as torch
     >>> broadcast_all(torch.zeros(2), 1)[1]
@@ -46,7 +51,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     tensors = [value for value in values if isinstance(value, Tensor)]
     if len(tensors) < len(values):
         for value in values:
-            if not isinstance(value, (Tensor, *NUMBERS)):
+            if not (_like_tensor(value) or isinstance(value, NUMBERS)):
                 raise ValueError(
                     "Input arguments must all be instances of Number, torch.Tensor or "
                     "objects implementing __torch_function__."
@@ -55,7 +60,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         if tensors:
             options = {"dtype": tensors[0].dtype, "device": tensors[0].device}
         tensors = [
-            value if isinstance(value, Tensor) else torchshim.tensor(value, **options)
+            value if _like_tensor(value) else torchshim.tensor(value, **options)
             for value in values
         ]
     return tuple(torchshim.broadcast_tensors(*tensors))
