@@ -7,7 +7,7 @@ _dynamo._trace_wrapped_higher_order_op _functorch
 _functorch._activation_checkpointing _higher_order_ops _inductor
 _jit_internal _linalg_utils _lobpcg _prims _prims_common _refs _subclasses _tensor
 _tensor_str _utils _utils_internal _vmap_internals _weights_only_unpickler
-autograd._functions cuda._utils distributed._composable
+autograd._functions cuda._utils distributed._composable einops._parsing
 distributed._functional_collectives distributed._tensor
 distributed.algorithms._checkpoint distributed.tensor._utils fx._compatibility
 fx._pytree fx._symbolic_trace nested._internal nn._reduction nn.modules._functions
