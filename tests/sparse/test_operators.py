@@ -122,6 +122,11 @@ s.index_select(0, torch.tensor([1, 0, 1]))
 s.index_select(1, torch.tensor([2]))
 s[0]
 s[1, 2], h[0], h[2, 1], e[0, 1]
+s[:, 0], s[..., -1], s[0, ...], s[-1, :], s[:9, 1], s[:, torch.tensor(0)]
+s[None], s[0, None], s[None, 1, None, 2], h[:, 0], h[..., 1, None], h[2, None, 1]
+s[:, 5]
+s[-9]
+s[0, 0, 0]
 s.unsqueeze(0)
 h.unsqueeze(2)
 e.unbind()
@@ -238,6 +243,10 @@ c.transpose(0, 1)
 c.to_sparse()
 c.to_sparse_csc()
 c[0]
+c[:, 1]
+c[0, :]
+c[..., 0]
+c[:, 7]
 -c
 """)
 def compressed(torch, line):

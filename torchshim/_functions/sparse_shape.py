@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, SupportsIndex, TypeGuard
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._core.layout import FORMAT_TEXTS
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import size_of, wrong
@@ -26,6 +28,7 @@ from torchshim._functions.sparse_tensor import (
 )
 from torchshim._ops.view_geometry import moved as dims_moved
 from torchshim._ops.view_geometry import wrap_dim
+from torchshim._tensor import Tensor
 
 # -- dimensions in another order -------------------------------------------------------
 
@@ -187,16 +190,48 @@ def select(input: Any, dim: int, index: int) -> Any:
     return coo(indices, named(values, "Select"), size, plain._coalesced or few)
 
 
+def _is_integer(index: Any) -> TypeGuard[SupportsIndex]:
+    """Whether an index takes a dimension away."""
+    if isinstance(index, Tensor):
+        return not index.ndim and index.dtype is not dtypes.bool_
+    return not isinstance(index, bool) and hasattr(index, "__index__")
+
+
 @handles("__getitem__")
 def getitem(self: Any, index: Any) -> Any:
-    """As `Tensor.__getitem__`, by integers alone."""
+    """As `Tensor.__getitem__`, by integers, None, and what takes a dimension whole."""
     whole = index if isinstance(index, tuple) else (index,)
-    found = self
+    given = sum(one is not None and one is not Ellipsis for one in whole)
+    if given > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    found, dim, taken = self, 0, 0
     for one in whole:
-        if isinstance(one, bool) or not hasattr(one, "__index__"):
+        if one is Ellipsis:
+            dim += self.ndim - given
+            taken += self.ndim - given
+            continue
+        if one is None:
+            sparse = is_sparse(found)
+            found = unsqueeze(found, dim) if sparse else found.unsqueeze(dim)
+            dim += 1
+            continue
+        length = found.shape[dim]
+        if isinstance(one, slice) and one.indices(length) == (0, length, 1):
+            dim += 1
+        elif _is_integer(one):
+            at = operator.index(one)
+            if not -length <= at < length:
+                raise IndexError(
+                    f"index {at} is out of bounds for dimension {taken} with size "
+                    f"{length}"
+                )
+            sparse = is_sparse(found)
+            found = select(found, dim, at) if sparse else found.select(dim, at)
+        else:
             refuse("indexing by anything but integers", self)
-        at = one.__index__()
-        found = select(found, 0, at) if is_sparse(found) else found[at]
+        taken += 1
+    if found is self:
+        refuse("indexing by slices alone", self)
     return found
 
 
