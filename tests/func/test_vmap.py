@@ -518,3 +518,20 @@ def strides_of_results(torch):
     for out in (0, 1, 2):
         yield torch.vmap(lambda a: a.mm(a), out_dims=out)(x)
         yield torch.vmap(lambda a: a.sum(0), out_dims=min(out, 1))(x)
+
+
+@case
+def examples_of_subclasses(torch):
+    class Named(torch.Tensor):
+        pass
+
+    x, seen = torch.arange(4.0).as_subclass(Named), []
+
+    def double(x, y=1):
+        seen.append(type(x).__name__)
+        return x * 2 * y
+
+    made = torch.vmap(double)(x), torch.vmap(double, in_dims=(0, None))(x.sin(), x)
+    yield made, [type(each).__name__ for each in made], seen
+    torch.vmap(lambda each: each.add_(1))(x)
+    yield x, x._version

@@ -20,6 +20,7 @@ from torchshim._core.record import local
 from torchshim._derived import NEVER, fns, public
 from torchshim._functions.pieces import chunk, narrow
 from torchshim._functions.reshape_in_place import reshape_given
+from torchshim._overrides import handler_of
 from torchshim._tensor import Tensor
 
 
@@ -39,8 +40,16 @@ def has_level(tensor: Tensor, level: Level) -> bool:
     return any(number == level.number for number, _ in tensor._tmeta.batch)
 
 
+def _plain(tensor: Tensor) -> Tensor:
+    """A tensor, or that which one of a subclass shows: levels know no others."""
+    if handler_of(type(tensor)) is None or tensor._composed:
+        return tensor
+    return tensor.as_subclass(Tensor)
+
+
 def entered(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """A tensor with `dim` made the level: a view, of a copy where NumPy shares it."""
+    tensor = _plain(tensor)
     storage = tensor._storage
     if storage is not None and storage.shared is not None:
         # Views of memory that numpy shares are made without being recorded.
@@ -222,7 +231,7 @@ def _remove_batch_dim(
     ndim = tensor.dim() + 1
     at_dim = out_dim + ndim if out_dim < 0 else out_dim
     known = at.arguments.get((id(tensor), at_dim))
-    return left(tensor, out_dim, at) if known is None else known[0]
+    return _plain(left(tensor, out_dim, at)) if known is None else known[0]
 
 
 def _maybe_remove_batch_dim(
