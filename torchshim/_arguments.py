@@ -248,7 +248,7 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
     if value is param.default:
         return value
     kind = value.__class__
-    if kind is list or kind is tuple:
+    if isinstance(value, (list, tuple)):  # `fx` has a list of its own
         if bool in map(type, value) and "bool" not in param.annotation:
             value = [int(v) if v.__class__ is bool else v for v in value]
         return tuple(static(op, position, param, v) for v in value)
@@ -286,8 +286,6 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
         single = not meta.shape or meta.dtype.category < dtypes.FLOATING
         if single and meta.shape.numel() == 1 and not meta.requires_grad:
             return value.item()  # type: ignore[attr-defined]
-    elif isinstance(value, tuple):
-        return tuple(value)
     if isinstance(value, np.generic):
         return value.item()
     if param.annotation in _SINGLE or isinstance(value, TensorBase):
