@@ -1,4 +1,4 @@
-"""Dimensions and sizes in lists of other classes: `fx`'s own, a script's, named ones."""
+"""Dimensions and sizes in lists of other classes: fx's own, a script's, named ones."""
 
 from __future__ import annotations
 
