@@ -146,3 +146,18 @@ def images(torch, line):
         signal, taps = x[:, :, 0], w[:, :, 0]
         names = {"signal": signal, "taps": taps}
         yield evaluate(torch, line, x=x, y=y, w=w, v=v, **names).stride()
+
+
+@case.over(function=("stack", "cat", "hstack", "vstack", "dstack", "column_stack"))
+def of_images(torch, function):
+    join = getattr(torch, function)
+    x, y = torch.ones(2, 3, 4, 5), torch.ones(1, 2, 3, 4, 5)
+    last = x.contiguous(memory_format=torch.channels_last)
+    deep = y.contiguous(memory_format=torch.channels_last_3d)
+    grey = last[:, :1].contiguous(memory_format=torch.channels_last)
+    for t in (x, last, last.requires_grad_(), deep, grey, last[:0], last[0], y):
+        dims = range(t.ndim + 1 if function == "stack" else t.ndim)
+        for dim in dims if function in ("stack", "cat") else (None,):
+            rest = () if dim is None else (dim,)
+            yield join([t, t], *rest).stride(), join([t], *rest).stride()
+    yield join([x, last]).stride(), join([last, last.double()]).stride()

@@ -16,6 +16,7 @@ from torchshim._ops._formats import joining_layout
 from torchshim._ops.view_geometry import (
     Ints,
     diagonal_length,
+    view_strides,
     wrap_dim,
     wrap_dims,
 )
@@ -99,9 +100,19 @@ def cat(tensors: Arrays, dim: int = 0) -> Array:
     return joined(tensors, dim)
 
 
+def _stacking_layout(shape: Ints, tensors: Any, dim: int) -> Ints | None:
+    """That of `cat` along the dimension, of which the new one is split off."""
+    axis = wrap_dim(dim, len(shape))
+    if axis == len(shape) - 1:
+        return joining_layout(shape, [((*n, 1), (*s, 1)) for n, s in tensors])
+    joint = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    found = joining_layout(joint, tensors)
+    return found and view_strides(joint, found, shape)
+
+
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=Arranged(_stacking_layout),
     grad_fn="StackBackward0",
     saves=(),
     typecheck=_need("stack"),
@@ -123,7 +134,7 @@ def stack(tensors: Arrays, dim: int = 0) -> Array:
 
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=joining_layout,
     grad_fn="CatBackward0",
     saves=(),
     typecheck=_need("hstack"),
@@ -137,7 +148,7 @@ def hstack(tensors: Arrays) -> Array:
 
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=joining_layout,
     grad_fn="CatBackward0",
     saves=(),
     typecheck=_need("vstack"),
@@ -158,7 +169,7 @@ def _deep(t: Array) -> Array:
 
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=joining_layout,
     grad_fn="CatBackward0",
     saves=(),
     typecheck=_need("dstack"),
@@ -171,7 +182,7 @@ def dstack(tensors: Arrays) -> Array:
 
 @op(
     promote=NO_OPMATH,
-    layout=contiguous_layout,
+    layout=joining_layout,
     grad_fn="CatBackward0",
     saves=(),
     typecheck=_need("column_stack"),
