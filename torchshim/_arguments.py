@@ -111,7 +111,7 @@ def type_name(value: Any) -> str:
             if value
             else (f"{type(value).__name__} of ()")
         )
-    return type(value).__name__
+    return dtypes.type_name(type(value))
 
 
 _EXPECTED = {

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import collections
+import datetime
+import decimal
+import fractions
+
+import numpy as np
+
 from tests.oracle import attempt, case, evaluate
 
 
@@ -125,3 +133,23 @@ def steps_of_several_groups(torch):
     optimizer.add_param_group({"params": [b]})
     with_loss = attempt(optimizer.step, lambda: (a * b).sum())
     return with_loss, a, b
+
+
+@case.lines("""
+x.add(v)
+torch.add(x, v)
+torch.tensor(v)
+torch.tensor([v])
+x.sum(v)
+x.view(v)
+x[v]
+x[0] = v
+torch.cat([v])
+torch.Size([v])
+F.dropout(x, v)
+""")
+def of_classes_written_in_c(torch, line):
+    kinds = [decimal.Decimal(1), datetime.date(2020, 1, 1), collections.deque()]
+    kinds += [array.array("f"), np.random.RandomState(0), fractions.Fraction(1)]
+    for value in kinds:
+        yield attempt(evaluate, torch, line, x=torch.ones(2), v=value)

@@ -44,14 +44,18 @@ class Builtin(type):
 
 _full_name = type.__dict__["__name__"].__get__
 
+# Python's flags of classes: made at run time, and those of them that cannot be changed.
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8
+
 
 def type_name(cls: type[Any]) -> str:
     """The name of `cls` in PyTorch's error texts ("torch.dtype", "int", "Tensor").
 
-    As C has it: numpy's classes with their module.
+    As C has it: classes written in C with their module (`decimal.Decimal`).
     """
-    if cls.__module__ == "numpy":
-        return f"numpy.{cls.__name__}"
+    of_c = cls.__flags__ & _IMMUTABLE or not cls.__flags__ & _HEAP
+    if of_c and cls.__module__ != "builtins":
+        return f"{cls.__module__}.{cls.__name__}"
     return "type" if cls is Builtin else _full_name(cls)
 
 

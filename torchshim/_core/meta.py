@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex, overload
 
 from torchshim._core.device import device as Device
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.dtypes import type_name
 from torchshim._core.ragged import SymInt
 
 
@@ -25,7 +26,7 @@ def _size_item(at: int, item: Any) -> int:
     except TypeError:
         raise TypeError(
             f"torch.Size() takes an iterable of 'int' (item {at} is "
-            f"'{type(item).__name__}')"
+            f"'{type_name(type(item))}')"
         ) from None
 
 

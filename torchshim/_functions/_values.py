@@ -131,7 +131,7 @@ def inferred(data: Any) -> dtypes.dtype:
     if isinstance(data, float):
         return dtypes.get_default_dtype()
     if not is_sequence(data):
-        raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+        raise RuntimeError(f"Could not infer dtype of {dtypes.type_name(kind)}")
     found: dtypes.dtype | None = None
     for item in _items(data):
         if item is data:

@@ -165,9 +165,7 @@ def check_value(self: Tensor, value: Any) -> Any:
             return value.item()
         return value
     name = self._tmeta.dtype.tensor_name
-    kind = type(value)
-    said = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-    raise TypeError(f"can't assign a {said} to a {name}")
+    raise TypeError(f"can't assign a {dtypes.type_name(type(value))} to a {name}")
 
 
 def check_number(value: Any, dtype: dtypes.dtype) -> None:

@@ -52,7 +52,7 @@ def dropped(
 ) -> Tensor:
     """Dropout of every kind, as `torch.dropout` and its relatives."""
     usual = training.__class__ is bool and isinstance(input, Tensor)
-    if not usual or isinstance(p, Tensor):
+    if not usual or not isinstance(p, (float, int)):
         name = f"{'feature_' * feature}{'alpha_' * alpha}dropout{'_' * inplace}"
         refuse("torch", name, (input, p, training), {})
     if not 0 <= p <= 1:
