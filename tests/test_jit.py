@@ -186,6 +186,25 @@ def marks_on_methods(torch):
     yield net(torch.ones(1)), net.helper(torch.ones(1)), net.aside(1), net.never(2)
 
 
+@case(warnings=False)
+def methods_that_modules_have(torch):
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+        @torch.jit.export
+        def double(self, x):
+            return x * 2
+
+        @torch.jit.ignore
+        def half(self, x):
+            return x
+
+    scripted = torch.jit.script(Net())
+    yield scripted.double(torch.ones(1)), scripted.half(3), scripted(torch.ones(1))
+    yield attempt(scripted.half) is not None, scripted.float() is scripted
+
+
 @case
 def futures(torch):
     future = torch.futures.Future()

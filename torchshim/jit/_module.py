@@ -95,6 +95,9 @@ class RecursiveScriptModule(ScriptModule):
                 if child is None
                 else known.get(id(child)) or wrapped(child, known, self._inner)
             )
+        for name in dir(Module):  # a module's own `double` gives way to an exported one
+            if hasattr(getattr(type(original), name), "_torchscript_modifier"):
+                fields[name] = getattr(original, name)
 
     @property
     def original_name(self) -> str:
