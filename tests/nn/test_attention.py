@@ -439,3 +439,33 @@ def what_the_only_kernel_takes(torch):
         yield attempt(lambda: attend(q, few, few, enable_gqa=True).shape)
     with torch.backends.cuda.sdp_kernel(enable_flash=False) as switches:
         yield switches
+
+
+@case.over(need_weights=(True, False), width=(None, 4))
+def functions_that_a_script_replaced(torch, need_weights, width):
+    functional = torch.nn.functional
+    names = ("linear", "softmax", "dropout", "scaled_dot_product_attention", "pad")
+    originals = {name: getattr(functional, name) for name in names}
+    called = []
+
+    def replace(name):
+        def replaced(*args, **kwargs):
+            called.append(name)
+            return originals[name](*args, **kwargs)
+
+        setattr(functional, name, replaced)
+
+    heads = torch.nn.MultiheadAttention(
+        8, 2, dropout=0.5, kdim=width, vdim=width, add_zero_attn=True
+    )
+    x = numbers(torch, 3, 2, 8)
+    other = x if width is None else numbers(torch, 3, 2, 4)
+    mask = torch.zeros(3, 3)
+    try:
+        for name in names:
+            replace(name)
+        yield heads(x, other, other, need_weights=need_weights, attn_mask=mask)[0].shape
+    finally:
+        for name, original in originals.items():
+            setattr(functional, name, original)
+    yield called

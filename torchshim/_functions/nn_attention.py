@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,6 @@ from torchshim._core.random import engine_of
 from torchshim._derived import fns
 from torchshim._functions.creation import zeros, zeros_like
 from torchshim._functions.draws import Draw, drawn
-from torchshim._functions.nn_activation import softmax
-from torchshim._functions.nn_dropout import dropout
-from torchshim._functions.nn_resizing import pad
 from torchshim._tensor import Tensor
 
 # The kernels that users allow: `torch.backends.cuda`, `nn.attention.sdpa_kernel`.
@@ -245,7 +244,7 @@ def _none_or_dtype(input: Tensor | None) -> Any:
     raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 
 
-def _check_key_padding_mask(mask: Tensor, src_len: int, bsz: int) -> None:
+def _check_key_padding_mask(mask: Any, src_len: int, bsz: int) -> None:
     for dim, expected in enumerate((bsz, src_len)):
         if mask.shape[dim] != expected:
             raise AssertionError(
@@ -254,22 +253,28 @@ def _check_key_padding_mask(mask: Tensor, src_len: int, bsz: int) -> None:
             )
 
 
+def _functional(name: str) -> Callable[..., Any]:
+    """A function of `torch.nn.functional`, or what a script has put in its place."""
+    return getattr(sys.modules["torchshim.nn.functional"], name)
+
+
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values by one weight for all three, in as few products."""
     width = q.size(-1)
+    linear = _functional("linear")
     if k is v and q is k:
-        return tuple(fns.linear(q, w, b).chunk(3, -1))
+        return tuple(linear(q, w, b).chunk(3, -1))
     if k is v:
         w_q, w_kv = w.split([width, width * 2])
         b_q, b_kv = (None, None) if b is None else b.split([width, width * 2])
-        keys, values = fns.linear(k, w_kv, b_kv).chunk(2, -1)
-        return fns.linear(q, w_q, b_q), keys, values
+        keys, values = linear(k, w_kv, b_kv).chunk(2, -1)
+        return linear(q, w_q, b_q), keys, values
     weights = w.chunk(3)
     biases = (None,) * 3 if b is None else b.chunk(3)
     triples = zip((q, k, v), weights, biases, strict=True)
-    return tuple(fns.linear(*each) for each in triples)
+    return tuple(linear(*each) for each in triples)
 
 
 def _in_projection(
@@ -297,7 +302,8 @@ def _in_projection(
             raise AssertionError(
                 f"expecting {name} bias shape of {(width,)}, but got {bias.shape}"
             )
-    return tuple(fns.linear(x, weight, bias) for _, x, weight, bias in named)
+    linear = _functional("linear")
+    return tuple(linear(x, weight, bias) for _, x, weight, bias in named)
 
 
 def _check_attn_mask(mask: Tensor, two: tuple[int, ...], three: tuple[int, ...]) -> Any:
@@ -389,8 +395,10 @@ def _attention_weights(
         scores = fns.bmm(scores, k.transpose(-2, -1))
     else:
         scores = fns.baddbmm(attn_mask, scores, k.transpose(-2, -1))
-    weights = softmax(scores, -1)
-    return dropout(weights, dropout_p) if dropout_p > 0.0 else weights
+    weights = _functional("softmax")(scores, dim=-1)
+    if dropout_p > 0.0:
+        weights = _functional("dropout")(weights, p=dropout_p)
+    return weights
 
 
 def _for_heads(key_padding_mask: Any, num_heads: int) -> Tensor:
@@ -543,10 +551,10 @@ def multi_head_attention_forward(
     # Nothing masks the keys that were added.
     added = (0, biased + bool(add_zero_attn))
     if attn_mask is not None and any(added):
-        attn_mask = pad(attn_mask, added)
+        attn_mask = _functional("pad")(attn_mask, added)
     if key_padding_mask is not None:
         if any(added):
-            key_padding_mask = pad(key_padding_mask, added)
+            key_padding_mask = _functional("pad")(key_padding_mask, added)
         _check_key_padding_mask(key_padding_mask, k.size(1), bsz)
         padding = _for_heads(key_padding_mask, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
@@ -564,9 +572,10 @@ def multi_head_attention_forward(
         q, k, v = (x.reshape(bsz, num_heads, x.size(1), width) for x in (q, k, v))
         if attn_mask is not None:
             attn_mask = _by_head(attn_mask, bsz, num_heads)
-        output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+        attention = _functional("scaled_dot_product_attention")
+        output = attention(q, k, v, attn_mask, dropout_p, is_causal)
         output = output.permute(2, 0, 1, 3)
     output = output.reshape(tgt_len * bsz, embed_dim)
-    output = fns.linear(output, out_proj_weight, out_proj_bias)
+    output = _functional("linear")(output, out_proj_weight, out_proj_bias)
     output = output.view(tgt_len, bsz, output.size(1))
     return (output if is_batched else output.squeeze(1)), weights
