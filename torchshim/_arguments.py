@@ -247,11 +247,14 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
     """A static argument: hashable, lists as tuples, 0-dim tensors as numbers."""
     if value is param.default:
         return value
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        value = _plain(value)  # enumerations, too
     kind = value.__class__
     if isinstance(value, (list, tuple)):  # `fx` has a list of its own
         if bool in map(type, value) and "bool" not in param.annotation:
             value = [int(v) if v.__class__ is bool else v for v in value]
-        return tuple(static(op, position, param, v) for v in value)
+        elements = (v.item() if is_integer_array(v) else v for v in value)
+        return tuple(static(op, position, param, v) for v in elements)
     if kind is type and param.name == "dtype":
         return dtypes.as_dtype(value) or value
     if value is None or kind in (bool, int, float, str, complex):
@@ -295,6 +298,11 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
             f"{kinds}, not {type_name(value)}"
         )
     return value
+
+
+def is_integer_array(value: Any) -> bool:
+    """Whether a value is NumPy's array of one integer, without dimensions."""
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu"
 
 
 def is_numpy_scalar(value: Any) -> bool:
@@ -416,9 +424,10 @@ def fits(note: str, value: Any) -> bool:
     """Whether a static argument is of an annotated type."""
     kind = value.__class__
     if note == "int":
-        return kind is int or (kind is not bool and isinstance(value, np.integer))
+        return kind is not bool and isinstance(value, (int, np.integer))
     if note == "float":
-        return kind in (int, float) or isinstance(value, (np.floating, np.integer))
+        numbers = (int, float, np.floating, np.integer)
+        return kind is not bool and isinstance(value, numbers)
     if note == "bool":
         return kind is bool or isinstance(value, np.bool_)
     if note == "str":

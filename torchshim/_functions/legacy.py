@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchshim import _parser
+from torchshim._arguments import is_integer_array
 from torchshim._core import dtypes
 from torchshim._core.device import as_device, device_count
 from torchshim._core.layout import strided
@@ -31,6 +32,12 @@ _LEGACY = """
 """
 
 
+def _is_size(value: Any) -> bool:
+    if value.__class__ is bool:
+        return False
+    return isinstance(value, (int, np.integer)) or is_integer_array(value)
+
+
 def legacy(
     cls: type, dtype: dtypes.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:
@@ -50,8 +57,8 @@ def legacy(
     where = device_of("new", device)
     if not args:
         return filled("new", (0,), None, dtype, where)
-    first = args[0]
-    if len(args) > 1 or first.__class__ is int or isinstance(first, np.integer):
+    first: Any = args[0]
+    if len(args) > 1 or _is_size(first):
         return filled("new", _sizes(args), None, dtype, where)
     if first.__class__.__name__ == "Size":
         return filled("new", tuple(first), None, dtype, where)

@@ -336,7 +336,7 @@ def repeat_interleave(
         return _counted(input, output_size)
     if isinstance(repeats, Tensor):
         return _repeat_each(input, repeats, dim, output_size)
-    if isinstance(repeats, np.integer):
+    if isinstance(repeats, (int, np.integer)) and repeats.__class__ is not bool:
         repeats = int(repeats)
     if repeats.__class__ is not int:
         raise TypeError(
