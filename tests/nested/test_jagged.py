@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from tests.nested import plain, seen, shown
 from tests.oracle import case
 
@@ -190,3 +192,15 @@ def text_of_results(torch):
     print(plain(x.detach().to(torch.int32)))
     print(plain(torch.nested.as_nested_tensor(parts(torch, True), layout=torch.jagged)))
     return seen(x)
+
+
+@case(warnings=False)
+def copies_with_attributes(torch):
+    parts = [torch.ones(2), torch.ones(3)]
+    for layout in (torch.jagged, torch.strided):
+        nt = torch.nested.nested_tensor(parts, layout=layout)
+        nt.note = [3]
+        shallow = copy.copy(nt)
+        yield shallow.note is nt.note, [t + 1 for t in shallow.unbind()]
+        if layout is torch.jagged:
+            yield copy.deepcopy(nt).note, copy.deepcopy(nt).shape == nt.shape

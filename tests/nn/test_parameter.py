@@ -83,6 +83,9 @@ def parameter_copies(torch):
     yield pickle.loads(pickle.dumps(p)), pickle.loads(pickle.dumps(p)).tag
     lazy = torch.nn.UninitializedParameter(requires_grad=False)
     yield repr(copy.deepcopy(lazy)), pickle.loads(pickle.dumps(lazy)).requires_grad
+    buffer = torch.nn.UninitializedBuffer()
+    for t in (lazy, buffer):
+        yield repr(copy.copy(t)), copy.copy(t).requires_grad, copy.copy(t) is t
 
 
 @case

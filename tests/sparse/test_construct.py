@@ -209,6 +209,15 @@ def copies(torch):
     r = s.to_sparse_csr()
     for copied in (copy.deepcopy(s), pickle.loads(pickle.dumps(s)), s.clone()):
         yield copied._indices(), copied._values(), copied.shape, copied.is_coalesced()
+    for t in (s, s.coalesce(), r, s.to_sparse_csc(), s.clone().requires_grad_(), s * 2):
+        t.note = [3]
+        shallow = copy.copy(t)
+        yield str(shallow), shallow.note is t.note, shallow.requires_grad
+        shallow._values().mul_(2) if t.is_sparse else shallow.values().mul_(2)
+        yield str(t)
+        if t.is_sparse:
+            yield attempt(lambda t=t: copy.deepcopy(t).note)
+    yield pickle.loads(pickle.dumps(s)).note
     file = io.BytesIO()
     torch.save({"s": s, "r": r}, file)
     file.seek(0)

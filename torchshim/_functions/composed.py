@@ -130,6 +130,17 @@ class Composed(Tensor):
         """As `Tensor.retain_grad`, of the values."""
         self._v.retain_grad()
 
+    def __copy__(self) -> Any:
+        with untracked():
+            made = self._moved(lambda part: part.detach())
+        for name, value in self._notes(made):
+            setattr(made, name, value)
+        return made
+
+    def _notes(self, made: Any) -> list[tuple[str, Any]]:
+        """The attributes that a script gave it, which one just `made` has not."""
+        return [(k, v) for k, v in vars(self).items() if k not in vars(made)]
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if not self.is_leaf:
             raise RuntimeError(_NO_LEAF)
@@ -141,6 +152,8 @@ class Composed(Tensor):
             memo[id(self)] = made
             if self.grad is not None:
                 made.grad = copy.deepcopy(self.grad, memo)
+            for name, value in self._notes(made):
+                setattr(made, name, copy.deepcopy(value, memo))
         return memo[id(self)]
 
 

@@ -15,6 +15,7 @@ from torchshim._functions._arguments import as_index, tensor_argument, wrong
 from torchshim._functions._family import described
 from torchshim._functions.composed import host_indices
 from torchshim._functions.creation import placed
+from torchshim._functions.rebuilding import _rebuild_from_type_v2
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
 from torchshim._functions.sparse_construct import (
     sparse_compressed_tensor,
@@ -381,7 +382,11 @@ def _reduce_ex(self: Any, proto: Any) -> Any:
     data: tuple[Any, ...] = (*parts, Size(self.shape))
     if self.is_sparse:
         data = (*data, self._coalesced)
-    return _rebuild_sparse_tensor, (self.layout, data)
+    args = self.layout, data
+    state = dict(self._notes(self._moved(lambda part: part)))
+    if state:
+        return _rebuild_from_type_v2, (_rebuild_sparse_tensor, None, args, state)
+    return _rebuild_sparse_tensor, args
 
 
 def _refused(name: str) -> None:

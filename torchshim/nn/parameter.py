@@ -167,6 +167,9 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
+    def __copy__(self) -> Any:
+        return type(self)(self.requires_grad)  # type: ignore[attr-defined]
+
     def __reduce_ex__(self, proto: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
 
