@@ -247,9 +247,11 @@ def static(op: Op, position: int, param: Param, value: Any) -> Any:
     """A static argument: hashable, lists as tuples, 0-dim tensors as numbers."""
     if value is param.default:
         return value
-    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
-        value = _plain(value)  # enumerations, too
     kind = value.__class__
+    if kind not in _NUMBERS and isinstance(value, (int, float)):
+        if not isinstance(value, np.generic):  # NumPy's have rules of their own
+            value = _plain(value)
+            kind = value.__class__
     if isinstance(value, (list, tuple)):  # `fx` has a list of its own
         if bool in map(type, value) and "bool" not in param.annotation:
             value = [int(v) if v.__class__ is bool else v for v in value]
