@@ -433,7 +433,7 @@ def fits(note: str, value: Any) -> bool:
     if note == "bool":
         return kind is bool or isinstance(value, np.bool_)
     if note == "str":
-        return kind is str
+        return isinstance(value, str)
     if note == "None":
         return value is None
     if note.startswith("tuple"):

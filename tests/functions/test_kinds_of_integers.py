@@ -1,4 +1,4 @@
-"""Integers of other classes, where one is static: enumerations, NumPy's arrays."""
+"""Integers, floats and strings of other classes: enumerations, NumPy's arrays."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from tests.oracle import attempt, case, evaluate
 
 class Axis(enum.IntEnum):
     LAST = 2
+
+
+VALUES = ("cpu", "cpu:0", "reflect", "linear", "floor", "sum", "relu")
+NAMES = ("CPU", "FIRST", "REFLECT", "LINEAR", "FLOOR", "SUM", "RELU")
+# As `class Name(str, Enum)`, whose `str` is that of the member.
+Name = enum.Enum("Name", dict(zip(NAMES, VALUES, strict=True)), type=str)
 
 
 class Own(int):
@@ -89,3 +95,19 @@ torch.optim.SGD([x], lr=s).param_groups[0]["lr"] * 2
 """)
 def own_floats(torch, line):
     return evaluate(torch, line, x=torch.ones(2), s=Share(0.5))
+
+
+@case.lines("""
+torch.device(S.CPU), torch.device(S.CPU, 0), torch.device(S.CPU) == torch.device("cpu")
+x.to(S.CPU).device, torch.zeros(1, device=S.FIRST).device
+nn.Linear(1, 1, device=S.CPU).to(S.CPU).weight.device
+torch.Generator(S.CPU).device
+F.pad(x, (1, 1), S.REFLECT)
+F.interpolate(x, 2, mode=S.LINEAR)
+torch.div(x, 2, rounding_mode=S.FLOOR)
+F.mse_loss(x, x + 1, reduction=S.SUM)
+nn.RNN(3, 2, nonlinearity=S.RELU).nonlinearity == "relu"
+str(nn.ModuleDict({S.LINEAR: nn.ReLU()}))
+""")
+def own_strings(torch, line):
+    return evaluate(torch, line, x=torch.arange(6.0).view(1, 2, 3), S=Name)

@@ -214,7 +214,8 @@ def as_device(value: Any) -> device | None:
 
 
 def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    # An enumeration's own `str` is the name of its member.
+    return value.decode() if isinstance(value, bytes) else str.__str__(value)
 
 
 def _accelerator(index: int) -> device:

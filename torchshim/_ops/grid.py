@@ -50,8 +50,8 @@ def _check(input: Array, grid: Array, interpolation_mode: int) -> None:
             )
     if n not in (2, 3) or grid.ndim != input.ndim:
         raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of "
-            f"dimensions, {sizes}"
+            f"grid_sampler(): expected {4 if n == 2 else 5}D input and grid with same "
+            f"number of dimensions, {sizes}"
         )
     if n == 3 and interpolation_mode == _BICUBIC:
         raise RuntimeError(

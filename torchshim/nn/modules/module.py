@@ -429,7 +429,7 @@ class Module(Calling, StateDict, Conversion, Traversal):
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
         child_lines = [
-            f"({name}): " + _addindent(repr(module), 2)
+            "(" + name + "): " + _addindent(repr(module), 2)
             for name, module in self._modules.items()
         ]
         lines = extra_lines + child_lines
