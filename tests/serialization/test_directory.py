@@ -128,7 +128,8 @@ def old_format(torch):
 
         def load(data, weights_only=weights_only):
             found = attempt(torch.load, io.BytesIO(data), weights_only=weights_only)
-            told = str(found).replace(f"'{key}'", "KEY")
+            # Python's own text has a break until 3.12.
+            told = str(found).replace(f"'{key}'", "KEY").replace(",\nbut", ", but")
             return type(found).__name__, told.partition(" on <module")[0]
 
         yield load(rest + body + keys + data)

@@ -131,6 +131,15 @@ def in_rows(x: Array, axis: int, out: int, kernel: int) -> Array:
     return x.reshape((*x.shape[:axis], out, kernel, *x.shape[axis + 1 :]))
 
 
+def rows(
+    x: Array, axis: int, kernel: int, stride: int, dilation: int, out: int
+) -> Array:
+    """A dimension as windows of any kind, and what is in each."""
+    if kernel == stride and dilation == 1:
+        return in_rows(x, axis, out, kernel)
+    return jnp.stack(slices(x, axis, kernel, stride, dilation, out), axis + 1)
+
+
 def _pair_at(x: Array, axis: int, distance: int) -> tuple[Array, Array]:
     """All pairs of elements at a distance, the first ones and the second ones."""
     length = x.shape[axis] - distance

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from torchshim._core.op import Array, op
 from torchshim._ops._common import INT, refuse
-from torchshim._ops.convolution import Ints, windows
+from torchshim._ops._windows import Ints, rows
 
 # Sliding blocks ----------------------------------------------------------------------
 
@@ -44,10 +44,13 @@ def _blocks(
 def _columns(
     x: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints, out: Ints
 ) -> Array:
-    pads = [(0, 0), (0, 0), *((p, p) for p in padding)]
-    seen = jnp.stack(windows(jnp.pad(x, pads), kernel, stride, dilation, out), 2)
     n, channels = x.shape[:2]
-    return seen.reshape(n, channels * math.prod(kernel), math.prod(out))
+    pads = [(0, 0), (0, 0), *((p, p) for p in padding)]
+    x = jnp.pad(x, pads)
+    for i in (0, 1):
+        x = rows(x, 2 + 2 * i, kernel[i], stride[i], dilation[i], out[i])
+    x = x.transpose(0, 1, 3, 5, 2, 4)
+    return x.reshape(n, channels * math.prod(kernel), math.prod(out))
 
 
 @op(
