@@ -137,12 +137,12 @@ def _key_part(p: Param) -> str:
     if p.role in (OPERAND, OPT_OPERAND):
         return (
             f"{n}._key if (c_{n} := {n}.__class__) is _Tensor "
-            f"or c_{n} in _plain else float if c_{n} is float else "
+            f"or c_{n} in _plain else float if c_{n} is float{_no_own(p)} else "
             f"None if {n} is None else (c_{n}, {n})"
         )
     if p.role in SCALAR_ROLES:
         return (
-            f"float if (c_{n} := {n}.__class__) is float else "
+            f"float if (c_{n} := {n}.__class__) is float{_no_own(p)} else "
             f"None if {n} is None else (c_{n}, {n})"
         )
     return n
@@ -184,17 +184,26 @@ def _look_up(op: Op, has_out: bool, operator: str | None, reflected: bool) -> li
     ]
 
 
+def _no_own(p: Param) -> str:
+    return f" and {p.name} not in {p.own_floats!r}" if p.own_floats else ""
+
+
 def _scalars(op: Op) -> list[str]:
     """Fills in the runtime scalars of the event."""
-    names = [p.name for p in op.params if p.role in SCALAR_ROLES]
-    if not names:
+    params = [p for p in op.params if p.role in SCALAR_ROLES]
+    if not params:
         return []
-    if len(names) == 1:
-        [n] = names
-        return [f"    if c_{n} is float: rec.scalars[state.scalar] = {n}"]
+    if len(params) == 1:
+        [p] = params
+        filled = f"rec.scalars[state.scalar] = {p.name}"
+        return [f"    if c_{p.name} is float{_no_own(p)}: {filled}"]
     return [
         "    at = state.scalar",
-        *[f"    if c_{n} is float: rec.scalars[at] = {n}; at += 1" for n in names],
+        *[
+            f"    if c_{p.name} is float{_no_own(p)}: "
+            f"rec.scalars[at] = {p.name}; at += 1"
+            for p in params
+        ],
     ]
 
 

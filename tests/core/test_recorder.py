@@ -58,6 +58,17 @@ def test_an_exponent_that_varies_is_learnt(compiled):
     assert compiled() == 2
 
 
+def test_exponents_with_a_way_of_their_own_are_compiled_in(compiled):
+    x = torch.tensor([1.0, 4.0], requires_grad=True)
+    for exponent in (0.5, 1.25, 2.0, 0.5, 0.75, 2.0, 1.5):
+        y = x**exponent
+        (grad,) = torch.autograd.grad(y.sum(), x)
+        assert y.tolist() == pytest.approx([1, 4**exponent])
+        slopes = [exponent, exponent * 4 ** (exponent - 1)]
+        assert grad.tolist() == pytest.approx(slopes)
+    assert compiled() == 3  # roots, squares, and all others
+
+
 def test_the_place_of_a_batch_in_its_data_is_a_runtime_scalar(compiled):
     data = torch.tensor([[i, -i] for i in range(12)], dtype=torch.float32)
     labels = torch.tensor(list(range(12)))

@@ -70,8 +70,10 @@ class Entrances(Entering):
                 parts.append(tuple([None if t is None else t._slot for t in arg]))
             elif arg is None or param.role not in SCALAR_ROLES:
                 parts.append(arg)
+            elif kind is float and arg not in param.own_floats:
+                parts.append(float)
             else:
-                parts.append(float if kind is float else (kind, arg))
+                parts.append((kind, arg))
         return tuple(parts)
 
     def enter_known(self, key: Any, operands: Sequence[Any]) -> State | None:

@@ -106,6 +106,9 @@ class Learning(Trie):
                 inner = [scalar(v, i)[1] for i, v in enumerate(arg)]
                 parts.append(tuple(arg))
                 template.append(tuple(inner))
+            elif arg.__class__ is float and arg in param.own_floats:
+                parts.append((float, arg))
+                template.append(Number(arg))
             elif isinstance(arg, (bool, int, float, complex)):
                 part, entry = scalar(arg, None)
                 # An index is keyed as plainly as the hot path keys it.

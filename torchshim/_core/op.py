@@ -65,6 +65,8 @@ class Param:
     annotation: str
     default: Any
     keyword_only: bool
+    # Floats with an algorithm of their own, see `own_floats` of `op`.
+    own_floats: tuple[float, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -281,6 +283,7 @@ def op(
     warns: Callable[..., str | None] | None = None,
     static_for: Callable[..., bool] | None = None,
     varies: Mapping[str, tuple[float, ...]] | None = None,
+    own_floats: Mapping[str, tuple[float, ...]] | None = None,
     shape: Callable[..., tuple[int, ...] | None] | None = None,
     sparse_grad: Callable[..., tuple[str, bool] | None] | None = None,
     level: str | None = None,
@@ -390,6 +393,8 @@ def op(
       outside, are refused or have an algorithm of their own. The function gets a
       runtime scalar as a 0-dim array that promotes nothing, so that it computes with it
       in double precision, as Python does.
+    - `own_floats`: of numbers that may be operands, those with a way of their own:
+      they stay static, where all other floats are runtime scalars.
 
     Programs:
 
@@ -410,6 +415,7 @@ def op(
                 role,
                 p.default,
                 p.kind is inspect.Parameter.KEYWORD_ONLY,
+                (own_floats or {}).get(p.name, ()),
             )
             for p in signature.parameters.values()
         )

@@ -196,6 +196,7 @@ _POWER_SAVES = {
     inplace=True,
     typecheck=_check_power,
     static_for=no_floats,
+    own_floats={"exponent": tuple(float(number) for number, _ in _BY_NUMBER)},
 )
 def pow(input: Operand, exponent: Operand) -> Array:
     """`input ** exponent`, broadcast."""
