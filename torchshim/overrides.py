@@ -132,10 +132,11 @@ def is_tensor_like(inp: Any) -> bool:
 
 # What PyTorch does not count among it, though modes see most of them.
 _LEFT_OUT = {
-    "torch": """arange as_strided as_tensor asarray bartlett_window blackman_window cond
-        empty empty_permuted empty_strided eye fill from_file full hamming_window
-        hann_window kaiser_window linspace logspace normal ones rand rand_like randint
-        randint_like randn randn_like randperm range result_type scalar_tensor
+    "torch": """arange as_strided as_tensor asarray bartlett_window blackman_window
+        can_cast cond empty empty_permuted empty_strided eye fill from_file full
+        hamming_window hann_window kaiser_window linspace logspace normal ones
+        promote_types rand rand_like randint randint_like randn randn_like randperm
+        range result_type scalar_tensor
         sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
         sparse_csc_tensor sparse_csr_tensor tensor tril_indices triu_indices vander
         zeros""",
