@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from torchshim._ops import _windows
-from torchshim._ops.adaptive_pooling import _MANY, _bins, adaptive_max_pool2d
+from torchshim._ops.adaptive_pooling import (
+    _MANY,
+    _bins,
+    adaptive_avg_pool1d,
+    adaptive_max_pool2d,
+)
 
 # Size, kernel, stride, padding and dilation of a dimension.
 Dimension = tuple[int, int, int, int, int]
@@ -122,3 +127,16 @@ def test_adaptive(size: int, out: int, kind: str) -> None:
         found, where = jax.jit(lambda x: adaptive_max_pool2d(x, (3, out)))(x)
     np.testing.assert_array_equal(found, value)
     np.testing.assert_array_equal(where, at)
+
+
+@pytest.mark.parametrize(("size", "out"), [(12, 4), (13, 5), (5, 8), (99, _MANY + 5)])
+def test_adaptive_means(size: int, out: int) -> None:
+    x = _values((2, 3, size), "plain")
+    expected = [x[..., a:b].mean(-1) for a, b in _bins(size, out)]
+    found = jax.jit(lambda x: adaptive_avg_pool1d(x, out))(x)
+    np.testing.assert_allclose(found, np.stack(expected, -1), rtol=1e-5, atol=1e-6)
+    # What is not finite stays in its windows.
+    x[..., 1], x[..., -1] = np.inf, np.nan
+    expected = [x[..., a:b].mean(-1) for a, b in _bins(size, out)]
+    found = jax.jit(lambda x: adaptive_avg_pool1d(x, out))(x)
+    np.testing.assert_allclose(found, np.stack(expected, -1), rtol=1e-5, atol=1e-6)

@@ -111,6 +111,23 @@ def _is_one(n: int, input: Any, output_size: Any) -> bool:
     )
 
 
+def _in_uneven_rows(x: Array, axis: int, out: int) -> Array:
+    """A dimension as windows; a short one has its last element twice."""
+    bins = _bins(x.shape[axis], out)
+    reach = max((b - a for a, b in bins), default=1)
+    if out > _MANY or not out:
+        places = [np.minimum(np.arange(a, a + reach), b - 1) for a, b in bins]
+        return jnp.take(x, np.array(places, np.int64).reshape(out, reach), axis)
+    rows = []
+    for a, b in bins:
+        row = lax.slice_in_dim(x, a, b, axis=axis)
+        if b - a < reach:
+            last = lax.slice_in_dim(x, b - 1, b, axis=axis)
+            row = jnp.concatenate([row, last], axis)
+        rows.append(row)
+    return jnp.stack(rows, axis)
+
+
 def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     pool = f"adaptive_avg_pool{n}d"
     if _is_one(n, input, output_size):
@@ -128,6 +145,13 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
         if out and size % out == 0:
             shape = (*x.shape[:axis], out, size // out, *x.shape[axis + 1 :])
             x = x.reshape(shape).mean(axis + 1)
+        elif out > _MANY:
+            counts = np.array([b - a for a, b in _bins(size, out)])
+            tail = (1,) * (x.ndim - axis - 1)
+            whole = np.arange(counts.max()) < counts[:, None]
+            rows = _in_uneven_rows(x, axis, out)
+            x = jnp.where(whole.reshape(*whole.shape, *tail), rows, 0)
+            x = x.sum(axis + 1) / counts.astype(x.dtype).reshape(-1, *tail)
         elif out:
             means = [
                 lax.slice_in_dim(x, a, b, axis=axis).mean(axis)
@@ -163,23 +187,6 @@ def adaptive_avg_pool2d(input: Array, output_size: Any) -> Array:
 def adaptive_avg_pool3d(input: Array, output_size: Any) -> Array:
     """Means of as many windows as asked for in each dimension."""
     return _adaptive_avg(3, input, output_size)
-
-
-def _in_uneven_rows(x: Array, axis: int, out: int) -> Array:
-    """A dimension as windows; a short one has its last element twice."""
-    bins = _bins(x.shape[axis], out)
-    reach = max((b - a for a, b in bins), default=1)
-    if out > _MANY or not out:
-        places = [np.minimum(np.arange(a, a + reach), b - 1) for a, b in bins]
-        return jnp.take(x, np.array(places, np.int64).reshape(out, reach), axis)
-    rows = []
-    for a, b in bins:
-        row = lax.slice_in_dim(x, a, b, axis=axis)
-        if b - a < reach:
-            last = lax.slice_in_dim(x, b - 1, b, axis=axis)
-            row = jnp.concatenate([row, last], axis)
-        rows.append(row)
-    return jnp.stack(rows, axis)
 
 
 def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]:
