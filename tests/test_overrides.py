@@ -580,31 +580,3 @@ def backward_passes_that_a_class_sees(torch):
         y = (x * 2).as_subclass(Refusing)
         error = attempt(function, y, x)
         yield type(error).__name__, str(error).partition(" on types")[0]
-
-
-@case
-def subclasses_are_views(torch):
-    class Named(torch.Tensor):
-        pass
-
-    x = torch.ones(2)
-    for made in (Named(x), x.as_subclass(Named), Named(Named(x))):
-        yield made._is_view(), made._base is x, type(made._base), made.is_leaf
-    y = made + 1
-    yield y._is_view(), type(y._base), y.is_leaf, y._version
-    made[0] = 5.0
-    x[1] = 7.0
-    yield x, made, made._version
-    yield attempt(made.requires_grad_().add_, 1)
-
-
-@case
-def distributions_broadcast_what_overrides(torch):
-    class Like:
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            return [getattr(func, "__name__", func), len(args)]
-
-    broadcast = torch.distributions.utils.broadcast_all
-    yield list(broadcast(Like(), torch.ones(1))), list(broadcast(Like(), 1.0))
-    yield attempt(broadcast, object(), 1.0)

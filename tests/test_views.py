@@ -451,3 +451,19 @@ def test_gradients_of_memory_that_a_view_does_not_show_are_refused(leaf: bool) -
     grad = view.grad if leaf else x.grad
     assert grad is not None
     assert grad.tolist() == ([0, 1, 0, 1] if leaf else [0, 0, 0, 1, 0, 1])
+
+
+@case
+def subclasses_are_views(torch):
+    class Named(torch.Tensor):
+        pass
+
+    x = torch.ones(2)
+    for made in (Named(x), x.as_subclass(Named), Named(Named(x))):
+        yield made._is_view(), made._base is x, type(made._base), made.is_leaf
+    y = made + 1
+    yield y._is_view(), type(y._base), y.is_leaf, y._version
+    made[0] = 5.0
+    x[1] = 7.0
+    yield x, made, made._version
+    yield attempt(made.requires_grad_().add_, 1)

@@ -125,7 +125,7 @@ def _again(op: Op, signature: list[str], has_out: bool) -> str:
     )
 
 
-def _key_part(p: Param) -> str:
+def _key_part(op: Op, p: Param) -> str:
     """What stands for an argument in the key of a look-up."""
     n = p.name
     if p.role == ARRAY:
@@ -137,12 +137,12 @@ def _key_part(p: Param) -> str:
     if p.role in (OPERAND, OPT_OPERAND):
         return (
             f"{n}._key if (c_{n} := {n}.__class__) is _Tensor "
-            f"or c_{n} in _plain else float if c_{n} is float{_no_own(p)} else "
+            f"or c_{n} in _plain else float if c_{n} is float{_but_own(op, p)} else "
             f"None if {n} is None else (c_{n}, {n})"
         )
     if p.role in SCALAR_ROLES:
         return (
-            f"float if (c_{n} := {n}.__class__) is float{_no_own(p)} else "
+            f"float if (c_{n} := {n}.__class__) is float{_but_own(op, p)} else "
             f"None if {n} is None else (c_{n}, {n})"
         )
     return n
@@ -157,7 +157,8 @@ def _look_up(op: Op, has_out: bool, operator: str | None, reflected: bool) -> li
         unusual.append("_error_expected()")
     if unusual:
         lines.append(f"        if {' or '.join(unusual)}: raise AttributeError")
-    key = f"_op, rec.mode, {', '.join(map(_key_part, op.params))},"
+    parts = ", ".join(_key_part(op, p) for p in op.params)
+    key = f"_op, rec.mode, {parts},"
     args = ", ".join(p.name for p in op.params)
     if operator is None:
         out = "out" if has_out else "None"
@@ -184,26 +185,24 @@ def _look_up(op: Op, has_out: bool, operator: str | None, reflected: bool) -> li
     ]
 
 
-def _no_own(p: Param) -> str:
-    return f" and {p.name} not in {p.own_floats!r}" if p.own_floats else ""
+def _but_own(op: Op, p: Param) -> str:
+    """What a float has to be besides, to be a runtime scalar."""
+    own = op.own_floats.get(p.name)
+    return f" and {p.name} not in {own!r}" if own else ""
 
 
 def _scalars(op: Op) -> list[str]:
     """Fills in the runtime scalars of the event."""
-    params = [p for p in op.params if p.role in SCALAR_ROLES]
-    if not params:
-        return []
-    if len(params) == 1:
-        [p] = params
-        filled = f"rec.scalars[state.scalar] = {p.name}"
-        return [f"    if c_{p.name} is float{_no_own(p)}: {filled}"]
+    given = {
+        p.name: f"    if c_{p.name} is float{_but_own(op, p)}: "
+        for p in op.params
+        if p.role in SCALAR_ROLES
+    }
+    if len(given) < 2:
+        return [f"{test}rec.scalars[state.scalar] = {n}" for n, test in given.items()]
     return [
         "    at = state.scalar",
-        *[
-            f"    if c_{p.name} is float{_no_own(p)}: "
-            f"rec.scalars[at] = {p.name}; at += 1"
-            for p in params
-        ],
+        *[f"{test}rec.scalars[at] = {n}; at += 1" for n, test in given.items()],
     ]
 
 

@@ -59,3 +59,15 @@ def helpers(torch):
     registry = module(torch, "constraint_registry")
     constraint = torch.distributions.constraints.greater_than(2.0)
     yield registry._transform_to_greater_than(constraint)(x[:4])
+
+
+@case
+def distributions_broadcast_what_overrides(torch):
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return [getattr(func, "__name__", func), len(args)]
+
+    broadcast = module(torch, "utils").broadcast_all
+    yield list(broadcast(Like(), torch.ones(1))), list(broadcast(Like(), 1.0))
+    yield attempt(broadcast, object(), 1.0)

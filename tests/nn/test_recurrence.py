@@ -54,7 +54,10 @@ def _loss(run: Any, cell: Any, reverse: bool, running: Any) -> Any:
 
 def _derivatives(function: Any, given: Any) -> Any:
     direction = jax.tree.map(jnp.cos, given)
-    along = lambda x: jax.jvp(function, (x,), (direction,))  # noqa: E731
+
+    def along(x: Any) -> Any:
+        return jax.jvp(function, (x,), (direction,))
+
     return {
         "tangent": along(given),
         "gradient": jax.grad(function)(given),

@@ -20,8 +20,8 @@ from torchshim._ops.adaptive_pooling import (
 # Size, kernel, stride, padding and dilation of a dimension.
 Dimension = tuple[int, int, int, int, int]
 
-# Small windows, large ones
-# side by side (with a rest, one alone), large ones that overlap, gaps, padding.
+# Small windows, large ones side by side (with a rest, one alone), large ones that
+# overlap, gaps, padding.
 DIMENSIONS: list[Dimension] = [
     *((6, 2, 2, 0, 1), (7, 3, 2, 1, 1), (12, 4, 4, 0, 1), (14, 4, 4, 0, 1)),
     *((9, 9, 9, 0, 1), (9, 9, 2, 0, 1), (13, 5, 1, 2, 1), (13, 7, 3, 3, 1)),

@@ -20,7 +20,7 @@ UNNAMED = frozenset({"intermediate", COMPUTED})
 # The fields that name parameters.
 _FIELDS = (
     *("saves", "differentiable", "curved", "passes", "varies", "edges", "operands"),
-    *("fits", "mutates", "apart", "whole"),
+    *("fits", "mutates", "apart", "whole", "own_floats"),
 )
 
 

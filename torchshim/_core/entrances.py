@@ -70,7 +70,7 @@ class Entrances(Entering):
                 parts.append(tuple([None if t is None else t._slot for t in arg]))
             elif arg is None or param.role not in SCALAR_ROLES:
                 parts.append(arg)
-            elif kind is float and arg not in param.own_floats:
+            elif kind is float and arg not in op.own_floats.get(param.name, ()):
                 parts.append(float)
             else:
                 parts.append((kind, arg))

@@ -106,7 +106,7 @@ class Learning(Trie):
                 inner = [scalar(v, i)[1] for i, v in enumerate(arg)]
                 parts.append(tuple(arg))
                 template.append(tuple(inner))
-            elif arg.__class__ is float and arg in param.own_floats:
+            elif arg.__class__ is float and arg in op.own_floats.get(param.name, ()):
                 parts.append((float, arg))
                 template.append(Number(arg))
             elif isinstance(arg, (bool, int, float, complex)):

@@ -44,7 +44,7 @@ _MARK = np.uint64(2**64 - 1)
 
 
 def fill(
-    generator: MT19937, values: np.ndarray, mean: float, std: float, skipped: int = 0
+    generator: MT19937, values: np.ndarray, mean: float, std: float, skipped: int
 ) -> None:
     """Draws float32 numbers for rows of 16, as PyTorch's AVX2 code fills memory.
 
@@ -54,11 +54,12 @@ def fill(
     size = next((size for size in _SIZES if size >= len(values)), _SIZES[-1])
     _spent[size] += _CALL + _ROW * len(values)
     compiled = _spent[size] >= _COMPILING and _usable[0]
-    blocks = _drawn(generator, values, size if compiled else _BLOCK, skipped)
     if compiled:
+        blocks = _drawn(generator, values, size, skipped)
         _by_program(_program(size), blocks, size, factors)
     else:
-        _by_numpy(blocks, factors)
+        size = min(len(values), _BLOCK)
+        _by_numpy(_drawn(generator, values, size, skipped), size, factors)
     values += np.float32(0)  # as the multiply-add with mean 0: no negative zero
 
 
@@ -76,8 +77,10 @@ def _drawn(
         yield rows, bits.reshape(-1, 2, 8)
 
 
-def _by_numpy(blocks: Iterator[_Block], factors: tuple[float, float]) -> None:
-    fused = Fused(8 * _BLOCK)
+def _by_numpy(
+    blocks: Iterator[_Block], size: int, factors: tuple[float, float]
+) -> None:
+    fused = Fused(8 * size)
     for rows, bits in blocks:
         radii, angles = given = _operands(bits, len(rows))
         pairs = np.stack(box_muller(radii, angles, *factors, fused), 1)

@@ -65,8 +65,6 @@ class Param:
     annotation: str
     default: Any
     keyword_only: bool
-    # Floats with an algorithm of their own, see `own_floats` of `op`.
-    own_floats: tuple[float, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -126,6 +124,7 @@ class Op:
     shape: Callable[..., tuple[int, ...] | None] | None
     static_for: Callable[..., bool] | None
     varies: Mapping[str, tuple[float, ...]]
+    own_floats: Mapping[str, tuple[float, ...]]
     sparse_grad: Callable[..., tuple[str, bool] | None] | None
     inplace: bool | Mapping[str, Any]
     inplace_check: Callable[..., Any] | None
@@ -415,7 +414,6 @@ def op(
                 role,
                 p.default,
                 p.kind is inspect.Parameter.KEYWORD_ONLY,
-                (own_floats or {}).get(p.name, ()),
             )
             for p in signature.parameters.values()
         )
@@ -476,6 +474,7 @@ def op(
             sparse_grad=sparse_grad,
             static_for=static_for or (_narrow if fits else None),
             varies=varies or {},
+            own_floats=own_floats or {},
             level=level,
             overlaps=overlaps,
             apart=tuple(apart),

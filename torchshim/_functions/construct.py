@@ -339,11 +339,8 @@ def _sharing_any(obj: Any, dtype: dtypes.dtype | None, copy: bool | None) -> Any
             warn_once(NOT_WRITABLE)
         # One without dimensions is copied as a scalar is.
         return sharing(obj if obj.ndim else obj.copy())
-    if hasattr(obj, "__dlpack__"):
-        from torchshim._functions.interop import from_dlpack
-
-        return from_dlpack(obj)
-    if type(obj).__name__ == "PyCapsule" and '"dltensor' in repr(obj):
+    capsule = type(obj).__name__ == "PyCapsule" and '"dltensor' in repr(obj)
+    if capsule or hasattr(obj, "__dlpack__"):
         from torchshim._functions.interop import from_dlpack
 
         return from_dlpack(obj)

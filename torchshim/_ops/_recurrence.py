@@ -76,7 +76,8 @@ def plain_steps(
     `bias` make of the hidden state what is added. Where `running`, of shape (L, N, 1),
     is false, the states are kept. Differentiated by JAX, as they are written.
     """
-    states, (after, _) = _values(cell, reverse, gates, weight, bias, states, running)
+    operands = gates, weight, bias, states, running
+    states, (after, _) = _values(cell, reverse, operands)
     return states, after[0]
 
 
@@ -85,15 +86,10 @@ steps = jax.custom_jvp(plain_steps, nondiff_argnums=(0, 1))
 
 
 def _values(
-    cell: Cell,
-    reverse: bool,
-    gates: Array,
-    weight: Array,
-    bias: Array | None,
-    states: State,
-    running: Array | None,
+    cell: Cell, reverse: bool, operands: Any
 ) -> tuple[State, tuple[State, State]]:
     """The states after the last step; those after each, and each step's values."""
+    gates, weight, bias, states, running = operands
 
     def turn(carry: State, given: Any) -> tuple[State, tuple[State, State]]:
         parts, runs = given
@@ -117,7 +113,7 @@ def _kept(runs: Array | None, new: State, old: State) -> State:
 @functools.partial(steps.defjvp, symbolic_zeros=True)
 def _tangents(cell: Cell, reverse: bool, primals: Any, tangents: Any) -> Any:
     gates, weight, _, states, running = primals
-    last, (after, values) = _values(cell, reverse, *primals)
+    last, (after, values) = _values(cell, reverse, primals)
     before = tuple(
         jnp.concatenate([x[1:], s[None]] if reverse else [s[None], x[:-1]])
         for s, x in zip(states, after, strict=True)
@@ -139,7 +135,7 @@ def _tangents(cell: Cell, reverse: bool, primals: Any, tangents: Any) -> Any:
         given += d_gates
     d_states = tuple(
         jnp.zeros_like(s) if d is None else d
-        for s, d in zip(states, d_states or (None,) * len(states), strict=True)
+        for s, d in zip(states, d_states, strict=True)
     )
 
     def turn(carry: State, given: Any) -> tuple[State, Array]:

@@ -149,13 +149,14 @@ def _primitive(
 ) -> Callable[..., Array]:
     """A primitive, and the function for all dtypes; `rules` give its derivatives.
 
-    A rule takes a tangent, the result and the operands.
+    A rule takes a tangent, the result and the operands. Without any there is none.
     """
     primitive = _Primitive(name)
     primitive.def_impl(jax.jit(primitive.bind))
     primitive.def_abstract_eval(lambda *xs: xs[0].update(weak_type=False))
     batching.primitive_batchers[primitive] = functools.partial(_mapped, primitive)
-    ad.defjvp2(primitive, *rules)
+    if rules:
+        ad.defjvp2(primitive, *rules)
 
     def on_cpu(*xs: Array) -> Array:
         with jax.enable_x64(True):
@@ -182,10 +183,6 @@ def _mapped(primitive: Any, xs: Any, dims: Any) -> tuple[Array, int]:
     return primitive.bind(*xs), 0
 
 
-def _by_square(x: Array, y: Array) -> Array:
-    return x / (x * x + y * y)
-
-
 sin = _primitive("sin", _of_angle(_sin, jnp.sin), jnp.sin, lambda t, _, x: t * cos(x))
 cos = _primitive(
     "cos", _of_angle(_cos, jnp.cos), jnp.cos, lambda t, _, x: -(t * sin(x))
@@ -197,11 +194,6 @@ arcsin = _primitive("asin", _asin, jnp.arcsin, lambda t, _, x: t * lax.rsqrt(1 -
 arccos = _primitive(
     "acos", _acos, jnp.arccos, lambda t, _, x: -(t * lax.rsqrt(1 - x * x))
 )
-arctan = _primitive("atan", _atan, jnp.arctan, lambda t, _, x: t / (1 + x * x))
-arctan2 = _primitive(
-    "atan2",
-    _atan2,
-    jnp.arctan2,
-    lambda t, _, y, x: t * _by_square(x, y),
-    lambda t, _, y, x: -(t * _by_square(y, x)),
-)
+# Differentiated by `transcendental`.
+arctan = _primitive("atan", _atan, jnp.arctan)
+arctan2 = _primitive("atan2", _atan2, jnp.arctan2)

@@ -42,6 +42,7 @@ def windows_of(
 def slices(
     x: Array, axis: int, kernel: int, stride: int, dilation: int, out: int
 ) -> list[Array]:
+    """For each place in the kernel, what it sees along a dimension."""
     return [
         lax.slice_in_dim(
             x, k * dilation, k * dilation + (out - 1) * stride + 1, stride, axis
@@ -65,6 +66,7 @@ def stretched(x: Array, axis: int, window: Window, out: int, fill: Any) -> Array
 def larger_of(
     best: Array, at: Array | None, other: Array, its: Array | None
 ) -> tuple[Array, Array | None]:
+    """The larger of two elements, the first of equal ones, and its place."""
     take = other > best
     if jnp.issubdtype(best.dtype, jnp.floating):
         take = take | jnp.isnan(other)
@@ -81,6 +83,7 @@ def _lowest(dtype: Any) -> Any:
 
 
 def positions_in(input: Array, n: int) -> Array:
+    """The flat places of the elements in the last dimensions."""
     size = input.shape[-n:]
     flat = np.arange(math.prod(size), dtype=np.int64).reshape(size)
     return jnp.broadcast_to(flat, input.shape)
@@ -168,9 +171,16 @@ def _by_doubling(
     return x, None if at is None else slices(at, axis, 1, stride, 1, out)[0]
 
 
-# Windows of more elements are not compared one after the other: those that lie side by
+# Windows of more elements are not taken one after the other: those that lie side by
 # side, and those that overlap.
-BESIDE, _OVER = 2, 4
+_BESIDE, _OVER = 2, 4
+
+
+def are_rows(window: Window, size: int, out: int) -> bool:
+    """Whether windows, no small ones, lie side by side in a dimension of this size."""
+    kernel, stride, padding, dilation = window
+    apart = (kernel == stride or out == 1) and not padding and dilation == 1
+    return kernel > _BESIDE and apart and out * kernel <= size
 
 
 def largest(
@@ -179,13 +189,12 @@ def largest(
     out: Ints,
     at: Array | None,
 ) -> tuple[Array, Array | None]:
+    """The largest element of each window, and what `at` has for it."""
     x, n = input, len(windows)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
-        kernel, stride, padding, dilation = windows[i]
-        apart = kernel == stride or out[i] == 1
-        within = not padding and dilation == 1 and out[i] * kernel <= x.shape[axis]
-        if kernel > BESIDE and apart and within:
+        kernel, stride, _, dilation = windows[i]
+        if are_rows(windows[i], x.shape[axis], out[i]):
             x = in_rows(x, axis, out[i], kernel)
             if at is None:
                 x = _largest(x, axis + 1)[0].squeeze(axis + 1)

@@ -143,8 +143,7 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
         if out == size:
             continue
         if out and size % out == 0:
-            shape = (*x.shape[:axis], out, size // out, *x.shape[axis + 1 :])
-            x = x.reshape(shape).mean(axis + 1)
+            x = in_rows(x, axis, out, size // out).mean(axis + 1)
         elif out > _MANY:
             counts = np.array([b - a for a, b in _bins(size, out)])
             tail = (1,) * (x.ndim - axis - 1)

@@ -25,8 +25,8 @@ from torchshim._ops._common import (
 )
 from torchshim._ops._formats import channels_layout, signal_layout, volume_layout
 from torchshim._ops._windows import (
-    BESIDE,
     Ints,
+    are_rows,
     in_rows,
     largest,
     positions_in,
@@ -376,8 +376,7 @@ def _avg_pool(
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         reach = windows[i][0]
-        apart = reach == steps[i] or out[i] == 1
-        if reach > BESIDE and apart and not pads[i] and out[i] * reach <= x.shape[axis]:
+        if are_rows(windows[i], x.shape[axis], out[i]):
             x = in_rows(x, axis, out[i], reach).sum(axis + 1, dtype=x.dtype)
             continue
         x = stretched(x, axis, windows[i], out[i], 0)
