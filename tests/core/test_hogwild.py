@@ -11,6 +11,7 @@ import pytest
 import torchshim as torch
 from torchshim._core import follow
 from torchshim._core.record import local
+from torchshim._core.storage import Storage
 from torchshim.nn import Linear
 
 
@@ -110,6 +111,31 @@ def test_a_tensor_that_another_thread_takes_while_it_enters():
     assert made == [[]]
     assert y.tolist() in ([7.0] * 3, [14.0] * 3)
     assert x.tolist() == [2.0] * 3
+
+
+def test_a_storage_that_gives_its_value_back_while_a_tensor_joins_it(monkeypatch):
+    """The tensor's memory is that of the one that it was made from, nevertheless."""
+    x = torch.ones(3)
+    other = x.detach()
+    local.rec.flush()
+    del other  # x is alone on its storage, which has the value
+    others = []
+
+    def add(storage, tensor, before=Storage.add):
+        if not others:
+            thread = threading.Thread(target=lambda: (x + 1).tolist())
+            others.append(thread)
+            thread.start()
+            thread.join(0.5)
+        before(storage, tensor)
+
+    assert x._storage.slot < 0
+    monkeypatch.setattr(Storage, "add", add)
+    alias = x.data
+    others[0].join()
+    assert x._storage is alias._storage
+    alias.sub_(1)
+    assert x.tolist() == alias.tolist() == [0.0] * 3
 
 
 def test_a_gradient_that_another_thread_drops_while_it_is_added_to(monkeypatch):

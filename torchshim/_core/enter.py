@@ -113,11 +113,14 @@ class Entering(Known):
         if tensor._tmeta.offset or storage.meta.strides != tensor._tmeta.strides:
             return
         with value_lock:
+            newest = storage.aliases[-1] if storage.aliases else None
             if len(storage.tensors()) != 1 or tensor._storage is not storage:
                 return
             home = weakref.ref(tensor)
             # From here on there is no call, where another thread could write to it.
             if (array := storage.array) is None or storage.slot >= 0:
+                return
+            if storage.aliases[-1] is not newest:
                 return
             if tensor._own_version is not None:  # it is the only one that counts now
                 tensor._ahead += tensor._own_version[0] - storage.version

@@ -353,7 +353,7 @@ class Transforming(Writing):
         if gaps and tensor._view_of is not None:
             # It is part of what its base becomes: memory of its own has no gaps.
             whole = self.without_level(tensor._view_of, number)
-            self.storage_of(whole).add(found)
+            self.join(found, whole)
             found._view_of, found._path = whole, tensor._path
             found._versions = version_of(found)
         if slot in self.recording.duals:

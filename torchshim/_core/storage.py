@@ -199,6 +199,7 @@ class Storage:
     def __init__(self, tensor: TensorBase) -> None:
         # Writes that the version does not count, through `.data`.
         self.hidden = 0
+        self.aliases: list[weakref.ref[TensorBase]] = []
         self.take(tensor)
 
     def take(self, tensor: TensorBase) -> None:
@@ -210,7 +211,9 @@ class Storage:
         # Whether the value in `slot` carries autograd history.
         self.tracked = meta.requires_grad and tensor._slot >= 0
         self.version = tensor._versions
-        self.aliases: list[weakref.ref[TensorBase]] = [weakref.ref(tensor)]
+        # Another thread may just have put a tensor on it (`Viewing.link`).
+        others = [r for r in self.aliases if getattr(r(), "_storage", None) is self]
+        self.aliases = [weakref.ref(tensor), *others]
         # A numpy array whose memory this storage shares, if any.
         self.shared: Any = None
         # The tensor that took the value back, and counts the writes since then.
@@ -218,11 +221,12 @@ class Storage:
 
     def add(self, tensor: TensorBase) -> None:
         """Registers a tensor on this storage, forgetting those that died."""
-        aliases = self.aliases
-        if len(aliases) & 15 == 15:
-            aliases[:] = [r for r in aliases if r() is not None]
-        aliases.append(weakref.ref(tensor))
         tensor._storage = self
+        aliases = self.aliases
+        if (number := len(aliases)) & 15 == 15:
+            with value_lock:  # other threads may add theirs, behind
+                aliases[:number] = [r for r in aliases[:number] if r() is not None]
+        aliases.append(weakref.ref(tensor))
 
     def tensors(self) -> list[TensorBase]:
         return [t for r in self.aliases if (t := r()) is not None]

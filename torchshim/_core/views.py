@@ -127,6 +127,16 @@ class Viewing(Foreign):
                 raise lost(tensor)
         return storage
 
+    def join(self, tensor: TensorBase, other: TensorBase) -> Storage:
+        """Puts a new tensor on the storage of another one."""
+        while True:
+            storage = self.storage_of(other)
+            with value_lock:  # it might take its value back
+                if other._storage is storage:
+                    if tensor._storage is not storage:
+                        storage.add(tensor)
+                    return storage
+
     def _stored(self, tensor: TensorBase, slot: int) -> Storage | None:
         """A storage for a tensor whose value has a slot, or is there; with the locks.
 
@@ -164,6 +174,8 @@ class Viewing(Foreign):
         if storage is None:
             storage = self.storage_of(base)
         storage.add(view)
+        if base._storage is not storage:  # it took its value back just now
+            storage = self.join(view, base)
         assert op.view is not None
         if base._own_version is not None and not base._tmeta.inference:
             view._own_version = base._own_version

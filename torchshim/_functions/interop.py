@@ -322,8 +322,7 @@ def _shallow(self: Tensor) -> Any:
     made._slot = -1
     made._array = None
     made._tmeta = self._tmeta.replace(leaf=True)
-    storage = rec.storage_of(self)
-    storage.add(made)
+    rec.join(made, self)
     made._path = self._path
     for name, value in user_state(self).items():
         setattr(made, name, value)
