@@ -31,7 +31,7 @@ def order(x: Array, axis: int, descending: bool = False) -> Array:
     if key.dtype == jnp.bool_:
         key = key.astype(jnp.uint8)
     if key.dtype.itemsize <= 4 and x.shape[axis] < 1 << 31 and platform() == "cpu":
-        return _order_of_bits(_bits(key), axis, descending)
+        return _order_of_bits(ordered_bits(key), axis, descending)
     if descending:
         # Reversed twice, so that equal elements stay in order.
         key = jnp.flip(key, axis)
@@ -43,23 +43,25 @@ def order(x: Array, axis: int, descending: bool = False) -> Array:
     return index.astype(jnp.int64)
 
 
-def _bits(key: Array) -> Array:
-    """Unsigned integers of 32 bits that are in the order of these numbers."""
+def ordered_bits(key: Array) -> Array:
+    """Signed integers, of 32 or 64 bits, in the order of these real numbers."""
+    wide = key.dtype.itemsize > 4
+    kind = jnp.int64 if wide else jnp.int32
+    least, most = jnp.iinfo(kind).min, jnp.iinfo(kind).max
     if jnp.issubdtype(key.dtype, jnp.unsignedinteger):
-        return key.astype(jnp.uint32)
-    sign = jnp.uint32(1 << 31)
+        unsigned = key.astype(jnp.uint64 if wide else jnp.uint32)
+        return jax.lax.bitcast_convert_type(unsigned, kind) ^ least
     if jnp.issubdtype(key.dtype, jnp.integer):
-        wide = key.astype(jnp.int32)
-        return jax.lax.bitcast_convert_type(wide, jnp.uint32) ^ sign
-    bits = jax.lax.bitcast_convert_type(key.astype(jnp.float32), jnp.uint32)
-    size = bits & ~sign
-    found = jnp.where((bits & sign) == 0, bits | sign, ~bits)
-    found = jnp.where(size == 0, sign, found)  # zeros are equal
-    return jnp.where(size > 0x7F800000, jnp.uint32(0xFFFFFFFF), found)
+        return key.astype(kind)
+    number = key if wide else key.astype(jnp.float32)
+    bits = jax.lax.bitcast_convert_type(number, kind)
+    bits = jnp.where(bits < 0, bits ^ most, bits)
+    bits = jnp.where(bits == -1, 0, bits)  # zeros are equal
+    return jnp.where(jnp.isnan(number), most, bits)
 
 
 def _order_of_bits(key: Array, axis: int, descending: bool) -> Array:
-    """As `order`, of such integers.
+    """As `order`, of such integers of 32 bits.
 
     Each stands before its position in one integer: XLA for the CPU sorts single
     integers five times as fast as pairs.
@@ -67,8 +69,7 @@ def _order_of_bits(key: Array, axis: int, descending: bool) -> Array:
     if descending:
         key = ~key
     # Signed ones, as the shift leaves their order alone.
-    high = jax.lax.bitcast_convert_type(key ^ jnp.uint32(1 << 31), jnp.int32)
-    packed = (high.astype(jnp.int64) << 32) | positions(key, axis).astype(jnp.int64)
+    packed = (key.astype(jnp.int64) << 32) | positions(key, axis).astype(jnp.int64)
     packed = jax.lax.sort(packed, dimension=axis, is_stable=False)
     return packed & 0xFFFFFFFF
 

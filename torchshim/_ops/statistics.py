@@ -36,6 +36,7 @@ from torchshim._ops._reducing import (
     wide,
     with_slope,
 )
+from torchshim._ops._selection import position_of_rank
 from torchshim._ops.sorting import order
 
 # -- variance --------------------------------------------------------------------------
@@ -291,10 +292,8 @@ def _median_position(x: Array, axis: int, skip_nan: bool) -> Array:
         number = jnp.sum(~nan, axis=axis, keepdims=True, dtype=jnp.int64)
         rank: Any = jnp.maximum(number - 1, 0) // 2
     else:
-        rank = jnp.full((1,) * x.ndim, (size - 1) // 2)
-    ordered = order(x, axis)
-    shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
-    index = take(ordered, jnp.broadcast_to(rank, shape), axis)
+        rank = (size - 1) // 2
+    index = position_of_rank(x, axis, rank)
     if skip_nan or is_exact(x):
         return index
     has_nan = jnp.any(nan, axis=axis, keepdims=True)
@@ -421,7 +420,7 @@ def kthvalue(
             f"kthvalue(): selected number k out of range for dimension {axis}"
         )
     _check_sortable("kthvalue_cpu", input)
-    index = jax.lax.slice_in_dim(order(x, axis), k - 1, k, axis=axis)
+    index = position_of_rank(x, axis, k - 1)
     return _chosen(x, index, axis, keepdim and bool(input.ndim))
 
 
