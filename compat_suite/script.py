@@ -76,18 +76,13 @@ class Script:
     def run(self, *, shim: bool) -> str:
         """The script's standard output; raises `Failure` if it does not end well."""
         command = [sys.executable, *(["-m", "torchshim"] if shim else [])]
-        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         try:
             done = subprocess.run(
                 [*command, str(self.path)],
                 capture_output=True,
                 text=True,
                 timeout=TIME_LIMIT,
-                env=os.environ
-                | {
-                    "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-                    "PYTHONHASHSEED": "0",
-                },
+                env=environment(),
             )
         except subprocess.TimeoutExpired:
             raise Failure(f"no end after {TIME_LIMIT} s") from None
@@ -121,6 +116,15 @@ class Script:
                 f"--record` under an interpreter that has torch {TORCH_VERSION}"
             )
         self.compare(expected, self.run(shim=True), rtol, atol)
+
+
+def environment() -> dict[str, str]:
+    """That of the processes of scripts."""
+    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+        "PYTHONHASHSEED": "0",
+    }
 
 
 class Failure(AssertionError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_suite.operators.results import Entry, Failure
-from compat_suite.script import ROOT
+from compat_suite.script import environment
 
 
 @dataclass
@@ -79,7 +78,6 @@ class _Worker:
     """One process."""
 
     def __init__(self, command: tuple[str, ...], options: dict[str, Any]) -> None:
-        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
             [sys.executable, *command, json.dumps(options)],
             stdin=subprocess.PIPE,
@@ -87,11 +85,7 @@ class _Worker:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=os.environ
-            | {
-                "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-                "PYTHONHASHSEED": "0",
-            },
+            env=environment(),
         )
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._errors: list[str] = []

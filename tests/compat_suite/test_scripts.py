@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compat_suite import forked
 from compat_suite import script as suite
 from compat_suite.__main__ import main, run_scripts
 from compat_suite.script import Failure, Script
@@ -24,12 +26,39 @@ def test_prints_what_was_recorded(script: Script) -> None:
     script.check()
 
 
+@pytest.fixture(scope="module")
+def run_by_pytorch() -> Iterator[Callable[[Script], str]]:
+    """Runs a script under PyTorch, which is imported once."""
+    with forked.Runner() as runner:
+        yield runner.run
+
+
 @pytest.mark.live
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_pytorch_still_prints_what_was_recorded(
-    script: Script, real_torch: Any
+    script: Script, real_torch: Any, run_by_pytorch: Callable[[Script], str]
 ) -> None:
-    script.compare(script.expected_path.read_text(), script.run(shim=False))
+    script.compare(script.expected_path.read_text(), run_by_pytorch(script))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no')", "1 / 0"])
+def test_pytorch_runs_what_fails(
+    place: Path,
+    end: str,
+    real_torch: Any,
+    run_by_pytorch: Callable[[Script], str],
+) -> None:
+    code = "import sys, torch\nprint(torch.__name__, sys.argv, __name__)\n"
+    script = make(place, code, None)
+    assert run_by_pytorch(script) == f"torch {[str(script.path)]} __main__\n"
+    script.path.write_text(code + end)
+    with pytest.raises(Failure) as failed:
+        run_by_pytorch(script)
+    with pytest.raises(Failure) as usual:
+        script.run(shim=False)
+    lines, wanted = (str(each.value).splitlines() for each in (failed, usual))
+    assert (lines[0], lines[-1]) == (wanted[0], wanted[-1])
 
 
 def test_every_recorded_output_has_its_script() -> None:
