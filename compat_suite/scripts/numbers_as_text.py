@@ -85,7 +85,7 @@ for k, v in zip("abcab", x, strict=False):
     d[k].append(v)
 print({k: torch.stack(v).mean().item() for k, v in sorted(d.items())})
 meter = collections.OrderedDict(loss=l.detach(), acc=torch.tensor(0.5))
-print(meter)
+print(dict(meter))
 print(", ".join(f"{k}: {v:.2f}" for k, v in meter.items()))
 buf = io.StringIO()
 w = csv.writer(buf)
