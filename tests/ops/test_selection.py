@@ -1,8 +1,9 @@
-"""Elements of a rank: where they stand, by bisection, as by a stable sort in NumPy."""
+"""Where elements stand in order, and that of a rank by bisection, as NumPy sorts."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import pytest
 
 import torchshim as torch
 from torchshim._ops import _selection
-from torchshim._ops.sorting import ordered_bits
+from torchshim._ops.sorting import order, ordered_bits
 
 DTYPES = [
     *("float16", "bfloat16", "float32", "float64"),
@@ -59,6 +60,26 @@ def test_as_a_stable_sort(dtype, kind):
         assert found.dtype == np.int64
         wanted = np.moveaxis(_sorted_positions(x, axis), axis, 0)
         assert np.array_equal(found.squeeze(axis + 1), wanted), shape
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _ordered(x, axis, descending):
+    return order(x, axis, descending)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_whole_order(dtype, descending):
+    shape = (4, 9, 3)
+    for axis, kind in itertools.product(range(3), ["distinct", "equal", "extreme"]):
+        x = _values(shape, dtype, kind)
+        with jax.enable_x64(True):
+            found = np.asarray(_ordered(x, axis, descending))
+        wanted = _sorted_positions(np.flip(x, axis) if descending else x, axis)
+        if descending:
+            wanted = shape[axis] - 1 - np.flip(wanted, axis)
+        assert found.dtype == np.int64
+        assert np.array_equal(found, wanted), (axis, kind)
 
 
 def test_a_rank_for_each_row():

@@ -30,8 +30,10 @@ def order(x: Array, axis: int, descending: bool = False) -> Array:
     key = jax.lax.stop_gradient(x)
     if key.dtype == jnp.bool_:
         key = key.astype(jnp.uint8)
-    if key.dtype.itemsize <= 4 and x.shape[axis] < 1 << 31 and platform() == "cpu":
-        return _order_of_bits(ordered_bits(key), axis, descending)
+    length = x.shape[axis]  # may be a symbol: see `_core/polymorphic.py`
+    if platform() == "cpu" and not (isinstance(length, int) and length >= 1 << 31):
+        key = jnp.moveaxis(ordered_bits(key), axis, -1)
+        return jnp.moveaxis(_order_of_bits(~key if descending else key), -1, axis)
     if descending:
         # Reversed twice, so that equal elements stay in order.
         key = jnp.flip(key, axis)
@@ -60,18 +62,26 @@ def ordered_bits(key: Array) -> Array:
     return jnp.where(jnp.isnan(number), most, bits)
 
 
-def _order_of_bits(key: Array, axis: int, descending: bool) -> Array:
-    """As `order`, of such integers of 32 bits.
+def _order_of_bits(key: Array) -> Array:
+    """As `order`, of such integers along the last axis.
 
-    Each stands before its position in one integer: XLA for the CPU sorts single
-    integers five times as fast as pairs.
+    Each of 32 bits stands before its position in one integer: XLA for the CPU sorts
+    single integers five times as fast as pairs, and the last axis up to three times as
+    fast as others. Of 64 bits the low ones are sorted first, as the digits of a radix
+    sort are.
     """
-    if descending:
-        key = ~key
-    # Signed ones, as the shift leaves their order alone.
-    packed = (key.astype(jnp.int64) << 32) | positions(key, axis).astype(jnp.int64)
-    packed = jax.lax.sort(packed, dimension=axis, is_stable=False)
-    return packed & 0xFFFFFFFF
+    at = positions(key, key.ndim - 1).astype(jnp.int64)
+
+    def sorted_by(high: Array) -> Array:
+        # Signed ones, as the shift leaves their order alone.
+        packed = (high.astype(jnp.int64) << 32) | at
+        packed = jax.lax.sort(packed, dimension=key.ndim - 1, is_stable=False)
+        return packed & 0xFFFFFFFF
+
+    if key.dtype.itemsize == 4:
+        return sorted_by(key)
+    low = sorted_by(key ^ (1 << 31))
+    return take(low, sorted_by(take(key, low, key.ndim - 1) >> 32), key.ndim - 1)
 
 
 def _sorted(input: Array, dim: int, descending: bool) -> tuple[Array, Array]:
