@@ -189,6 +189,12 @@ class StridedNested(Nested):
 
     def is_same_size(self, other: Any) -> bool:
         """Whether the tensors of both have the same sizes."""
+        words = ["nested" if is_strided(t) else "not nested" for t in (self, other)]
+        if "not nested" in words:
+            raise RuntimeError(
+                "Expected both self and other to be nested tensors. Self is "
+                f"{words[0]}. While Other is {words[1]}."
+            )
         return same_sizes(self, other)
 
     def __bool__(self) -> bool:

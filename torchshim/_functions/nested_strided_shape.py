@@ -158,15 +158,16 @@ def cat(func: Any, tensors: Any, dim: int = 0, **options: Any) -> Any:
 
 def _beside(tensors: Sequence[Any], dim: int) -> Any:
     """Nested tensors beside each other, in a dimension that has one length in each."""
-    first, views = tensors[0]._arrangement if is_strided(tensors[0]) else None, []
+    views: list[Any] = []
+    first: Any = None
     for each in tensors:
         if not is_strided(each):
             raise RuntimeError("cat(): expected each tensor in given list to be nested")
         check_contiguous(each, "cat(): only contiguous nested tensors are supported")
         laid = each._arrangement
+        first = first or laid
         if (
-            first is None
-            or laid.sizes.shape != first.sizes.shape
+            laid.sizes.shape != first.sizes.shape
             or (laid.sizes[:, :1] != first.sizes[:, :1]).any()
         ):
             raise RuntimeError(

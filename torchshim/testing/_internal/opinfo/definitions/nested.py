@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torchshim as torch
@@ -15,8 +15,8 @@ def _sample_njts(
     device: Any, dtype: Any, requires_grad: bool = False, dims: Any = None
 ) -> Iterator[Any]:
     """Jagged tensors of random sizes: as made, of parts, transposed, with holes."""
-    chosen: Sequence[int] = (2, 3, 4) if dims is None else dims
-    for dim in chosen if isinstance(chosen, (list, tuple)) else [dims]:
+    chosen = (2, 3, 4) if dims is None else dims
+    for dim in chosen if isinstance(chosen, (list, tuple)) else (chosen,):
         count, *sizes = (random.randint(3, 7) for _ in range(dim - 1))
         rows = [
             torch.randn(random.randint(2, 5), *sizes, device=device, dtype=dtype)
