@@ -23,7 +23,7 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     leaves, spec = _pytree.tree_flatten(xs)
     if any(not isinstance(x, Tensor) for x in leaves):
         raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
-    shapes = [tuple(x.shape) for x in leaves]
+    shapes = [x.shape for x in leaves]
     lengths = [shape[0] for shape in shapes]
     if any(length != lengths[0] for length in lengths):
         raise RuntimeError(
