@@ -291,3 +291,35 @@ def sizes_added(torch, line):
     from collections import UserList
 
     return eval(line, {"s": torch.Size([1, 2]), "UserList": UserList})
+
+
+@case.lines("""
+Kind(torch.tensor([5])), Kind(torch.tensor(3)), Kind(torch.ones(2, dtype=torch.float64))
+Kind(Kind(torch.tensor([True])))
+torch.Tensor(other=torch.tensor([5])), torch.LongTensor(other=torch.tensor([5]))
+torch.FloatTensor(torch.tensor([5]))
+torch.Tensor(torch.ones(1), device="cpu")
+torch.FloatTensor(torch.ones(1), device=None)
+Kind(torch.ones(1), device="meta")
+torch.ones(1).new(torch.ones(2), device="cpu")
+""")
+def made_of_tensors(torch, line):
+    class Kind(torch.Tensor):
+        pass
+
+    found = eval(line, {"torch": torch, "Kind": Kind})
+    found = found if isinstance(found, tuple) else (found,)
+    return [(type(x).__name__, x.dtype, x.tolist()) for x in found]
+
+
+@case
+def gradients_of_what_overrides(torch):
+    class Alike:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, [[type(x).__name__ for x in each] for each in args]
+
+    x, y = Alike(), torch.ones(2, requires_grad=True)
+    yield torch.autograd.grad(x, x), torch.autograd.grad(x, y)
+    yield torch.autograd.grad([x], [y, x]), torch.autograd.grad(y * 2, x)
+    torch.autograd.backward(x)
