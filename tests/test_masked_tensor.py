@@ -343,6 +343,42 @@ def backward_of_tensors_that_are_made_of_others(torch):
     yield sparse.grad.to_dense()
 
 
+@case
+def what_pytorch_s_own_tests_ask_for(torch):
+    inner = importlib.import_module(f"{torch.__name__}.masked.maskedtensor")
+    unary, binary, reductions = (
+        importlib.import_module(f"{inner.__name__}.{name}")
+        for name in ("unary", "binary", "reductions")
+    )
+    yield unary.UNARY_NAMES, binary.BINARY_NAMES, reductions.REDUCE_NAMES
+    yield sorted(unary.INPLACE_UNARY_NAMES), sorted(binary.INPLACE_BINARY_NAMES)
+    for functions in (
+        unary.NATIVE_UNARY_FNS,
+        unary.NATIVE_INPLACE_UNARY_FNS,
+        binary.NATIVE_BINARY_FNS,
+        binary.NATIVE_INPLACE_BINARY_FNS,
+    ):
+        yield sorted(function.__name__ for function in functions)
+    yield from all_shown(
+        torch,
+        """
+        core._tensors_match(d, d + 1e-7), core._tensors_match(d, d + 1e-7, exact=False)
+        core._tensors_match(d, d + 0.1, exact=False, rtol=0, atol=0.2)
+        core._tensors_match(d, d[0]), core._tensors_match(d.long(), d)
+        core._tensors_match(d, d.to_sparse())
+        core._tensors_match(d.to_sparse(), (d + 1e-7).to_sparse(), exact=False)
+        core._tensors_match(d.to_sparse_csr(), d.to_sparse_csr())
+        core._tensors_match(m, d)
+        core._masks_match(m, m * 2), core._masks_match(m, d), core._masks_match(d, d)
+        core._masks_match(m, make(d, ~k))
+        make(k, k)._is_any_true(), make(~k, k)._is_any_true()
+        m._is_any_true()
+        make(k.to_sparse(), k.to_sparse())._is_any_true()
+        """,
+        core=inner.core,
+    )
+
+
 @quietly
 def test_what_differs_from_pytorch():
     # As docs/differences.md says: a gradient has the mask of its tensor.

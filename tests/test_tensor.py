@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -234,3 +235,91 @@ def own_attributes(torch):
     yield s.foo, s.tolist(), s.requires_grad
     del s.__dict__
     yield own(s), s.tolist()
+
+
+@case
+def subclasses_with_slots(torch):
+    class One(torch.Tensor):
+        __slots__ = ("first",)
+
+    class Two(One):
+        __slots__ = ("second",)
+
+    x = Two(torch.arange(3.0))
+    x.first, x.second, x.note = 1, "b", "c"
+    yield (
+        type(x).__name__,
+        x.tolist(),
+        x.first,
+        x.second,
+        x.note,
+        hasattr(x * 2, "first"),
+    )
+    x += 1
+    yield type(x * 2).__name__, x.sum().item(), One([1.0]).tolist(), One(2, 3).shape
+    leaf = torch.ones(3, requires_grad=True)
+    y = (leaf * 3).as_subclass(Two)
+    (y * 2).sum().backward()
+    yield leaf.grad, y.is_leaf, y.grad_fn.name()
+    base = torch.zeros(3)
+    view = base.as_subclass(One)
+    view.add_(1)
+    base.mul_(5)
+    yield view.tolist(), base, view._base is base
+    lost = torch.ones(2) * 2
+    kept = lost.as_subclass(Two)
+    del lost
+    gc.collect()
+    yield (kept + 1).tolist(), type(torch.nn.Parameter(kept.detach())).__name__
+    a, b = torch.ones(2).as_subclass(Two), torch.zeros(3).as_subclass(Two)
+    a.first, b.second = 1, 2
+    torch.utils.swap_tensors(a, b)
+    yield a.second, b.first, hasattr(a, "first"), hasattr(b, "second"), a.shape
+    yield attempt(torch.utils.swap_tensors, a, torch.ones(1))
+    yield attempt(torch.utils.swap_tensors, a, view)
+
+
+@case.lines("""
+[3] + s
+(3,) + s, type((3,) + s).__name__
+range(2) + s
+UserList([3]) + s
+"a" + s
+s + [3]
+""")
+def sizes_added(torch, line):
+    from collections import UserList
+
+    return eval(line, {"s": torch.Size([1, 2]), "UserList": UserList})
+
+
+@case.lines("""
+Kind(torch.tensor([5])), Kind(torch.tensor(3)), Kind(torch.ones(2, dtype=torch.float64))
+Kind(Kind(torch.tensor([True])))
+torch.Tensor(other=torch.tensor([5])), torch.LongTensor(other=torch.tensor([5]))
+torch.FloatTensor(torch.tensor([5]))
+torch.Tensor(torch.ones(1), device="cpu")
+torch.FloatTensor(torch.ones(1), device=None)
+Kind(torch.ones(1), device="meta")
+torch.ones(1).new(torch.ones(2), device="cpu")
+""")
+def made_of_tensors(torch, line):
+    class Kind(torch.Tensor):
+        pass
+
+    found = eval(line, {"torch": torch, "Kind": Kind})
+    found = found if isinstance(found, tuple) else (found,)
+    return [(type(x).__name__, x.dtype, x.tolist()) for x in found]
+
+
+@case
+def gradients_of_what_overrides(torch):
+    class Alike:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, [[type(x).__name__ for x in each] for each in args]
+
+    x, y = Alike(), torch.ones(2, requires_grad=True)
+    yield torch.autograd.grad(x, x), torch.autograd.grad(x, y)
+    yield torch.autograd.grad([x], [y, x]), torch.autograd.grad(y * 2, x)
+    torch.autograd.backward(x)

@@ -86,14 +86,23 @@ def refuse_leaf(rec: Any, name: str, out: TensorBase) -> None:
 
 def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:
     """Raises where forward mode would have to follow a call with `out=`."""
-    if (
-        rec.forward
-        and name not in _COPIED
-        and any(level.kind in FORWARD for level in rec.levels)
-    ):
-        for each in _tensors(given):
-            if rec.recording.duals.get(rec.slot_of(each)):
-                raise NotImplementedError(_without_out(name))
+    if name not in _COPIED and _any_dual(rec, given):
+        raise NotImplementedError(_without_out(name))
+
+
+def _any_dual(rec: Any, given: Sequence[Any]) -> bool:
+    """Whether forward mode follows what is made of these."""
+    if not rec.forward or not any(level.kind in FORWARD for level in rec.levels):
+        return False
+    duals = rec.recording.duals
+    return any(duals.get(rec.slot_of(each)) for each in _tensors(given))
+
+
+def followed(rec: Any, given: Sequence[Any]) -> bool:
+    """Whether autograd or forward mode follows what is made of these."""
+    if rec.grad and any(each._tmeta.requires_grad for each in given):
+        return True
+    return _any_dual(rec, given)
 
 
 def refuse_mapped(rec: Any, name: str, given: Sequence[Any]) -> None:

@@ -5,8 +5,8 @@ _C _C._autograd _C._fft _C._functions _C._functorch _C._linalg _C._nn _C._sparse
 _C._special _VF __config__ __future__ _custom_ops _decomp _dispatch _dynamo
 _dynamo._trace_wrapped_higher_order_op _functorch
 _functorch._activation_checkpointing _higher_order_ops _inductor
-_jit_internal _linalg_utils _lobpcg _prims _prims_common _refs _subclasses _tensor
-_tensor_str _utils _utils_internal _vmap_internals _weights_only_unpickler
+_jit_internal _linalg_utils _lobpcg _logging _prims _prims_common _refs _subclasses
+_tensor _tensor_str _utils _utils_internal _vmap_internals _weights_only_unpickler
 autograd._functions cuda._utils distributed._composable einops._parsing
 distributed._functional_collectives distributed._tensor
 distributed.algorithms._checkpoint distributed.tensor._utils fx._compatibility

@@ -51,6 +51,7 @@ _map(lambda x: {"a": x + x}, x)
 _map(lambda x: x["a"] + x["b"], {"a": x, "b": x + 1})
 _map(lambda x: x, 3)
 _map(lambda x: x, torch.ones(0, 2))
+_map(lambda x: x["a"], {"a": x, "b": x[:1]})
 _associative_scan(torch.maximum, x, 0, combine_mode="generic")
 """)  # noqa: E501
 def control_flow(torch, line):

@@ -206,3 +206,25 @@ def no_weights(torch):
             yield attempt(torch.multinomial, torch.ones(shape), count, replacement)
     yield attempt(torch.multinomial, torch.ones(2**24 + 1), 2)
     yield attempt(torch.searchsorted, torch.tensor(1.0), 1.0)
+
+
+@case(exact=True, warnings=False).lines("""
+torch.bernoulli(d)
+d.bernoulli()
+torch.poisson(d)
+torch.normal(d, 1.0)
+torch.normal(0.0, d)
+torch.normal(d, torch.ones(2))
+d.clone().bernoulli_(d)
+torch.bernoulli(d) * d
+""")
+def tangents(torch, line):
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
+        d = fw.make_dual(torch.tensor([0.25, 0.75]), torch.ones(2))
+        yield fw.unpack_dual(evaluate(torch, line, d=d))
+        leaf = torch.tensor([0.25, 0.75], requires_grad=True)
+        d = fw.make_dual(leaf, torch.ones(2))
+        yield fw.unpack_dual(evaluate(torch, line, d=d)).tangent
+        with torch.no_grad():
+            yield fw.unpack_dual(evaluate(torch, line, d=d)).tangent

@@ -6,6 +6,8 @@ import copy
 import io
 import warnings
 
+import numpy as np
+
 from tests.oracle import attempt, case, evaluate
 
 
@@ -267,3 +269,13 @@ def memory_as_another_dtype(torch, line):
     yield evaluate(torch, line, x=x, i=i, copy=copy)
     i.copy_(torch.arange(4, dtype=torch.int32))
     yield i, x
+
+
+@case.over("FloatStorage", "TypedStorage")
+def what_storages_are_made_of(torch, name):
+    options = {} if name == "FloatStorage" else {"dtype": torch.float32}
+    odd = "text", b"ab", torch.tensor([]), 1.5, None, {1}, np.ones(2), np.int32(0)
+    for given in odd:
+        yield attempt(lambda g=given: getattr(torch, name)(g, **options).tolist())
+    yield attempt(torch.cuda.FloatStorage._new_with_weak_ptr)
+    yield attempt(torch.cuda.FloatStorage._new_shared_filename, 0, 0, 0)

@@ -192,6 +192,72 @@ def lines(torch, line):
 
 
 @quiet.lines(r"""
+t.relu(), -t, t.add_(1)
+t.mul_(t)
+-t
+F.gelu(t), t.silu_()
+F.silu(t)
+t.fill_(1)
+x.fill_(x)
+t.zero_()
+t.double()
+t.to("cpu") is t, t.float() is t
+t.copy_(t)
+x.copy_(t)
+torch.empty_like(t).is_contiguous()
+torch.zeros_like(t)
+print(t.clone(), t * 2, t == 1, F.dropout(t, 0.0))
+F.linear(t, torch.ones(3, 5))
+F.linear(x[..., 0], torch.ones(3, 2))
+F.linear(x, torch.ones(3))
+x @ x[..., 0]
+x[..., 0] @ x
+x.unsqueeze(1) @ x
+n([torch.ones(3, 2)]) @ x
+u.mT.chunk(2, -1)
+t.split_with_sizes([1, 2], -1)
+n([torch.ones(1), torch.ones(1)]).squeeze(1)
+n([torch.ones(2), torch.ones(2)]).squeeze(-1).dim()
+x.view(())
+x.reshape(())
+n([]).view(-1)
+n([]).view(0)
+x.view(2, -1, -3)
+x[0, 7]
+x[0, 0, 7]
+x[0, 0, 0, 0]
+n([])[0]
+n([])[0, 0]
+float(x)
+int(x)
+complex(x)
+x.new_tensor([1, 2])
+[part for part in t], len([*iter(x)])
+list(x)
+print(torch._C._nn.gelu_(x), torch._C._nn.silu_(x))
+print(torch.softmax(n([]), 1))
+n([x, x])
+n([torch.tensor(1.0), torch.tensor(2.0), torch.ones(1)])
+print(torch.cat([x, x * 2], -1), torch.cat([x.unsqueeze(-1), x.unsqueeze(-1)], 2))
+print(torch.cat([x, x[..., 0].unsqueeze(-1)], 2))
+torch.cat([t, t])
+torch.cat([x, torch.ones(2, 3, 3)], 2)
+torch.cat([torch.ones(2, 3, 3), x], 2)
+torch.cat([x, t], 2)
+torch.cat([u, u], 2)
+torch.cat([x, x[..., 0]], 2)
+torch.cat([x, n([torch.ones(2, 3)])], 2)
+torch.cat([x, u], 2)
+x.is_same_size(torch.ones(2))
+torch.ones(2).is_same_size(x)
+torch.is_same_size(x, u), x.is_same_size(x * 2)
+""")
+def refusals(torch, line):
+    x = strided(torch)
+    return shown(torch, line, x=x, t=x.transpose(1, 2), u=uneven(torch))
+
+
+@quiet.lines(r"""
 x * 2
 x.softmax(-1)
 x.transpose(1, 2).contiguous()
@@ -220,7 +286,7 @@ def gradients(torch, line):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-@pytest.mark.parametrize("name", ["chunk", "select", "tanh", "split"])
+@pytest.mark.parametrize("name", ["chunk", "select", "tanh", "split", "cat"])
 def test_gradients_that_pytorch_lacks(name: str) -> None:
     import torchshim as torch
 
@@ -229,6 +295,7 @@ def test_gradients_that_pytorch_lacks(name: str) -> None:
         "select": lambda x: x.select(x.dim() - 1, 1),
         "tanh": lambda x: x.tanh(),
         "split": lambda x: x.split([1, 2], -1)[1],
+        "cat": lambda x: torch.cat([x, x * 2], -1),
     }
     given, alone = parts(torch, True), parts(torch, True)
     made = pieces[name](torch.nested.as_nested_tensor(given)).contiguous()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import OrderedDict
 from typing import Any
 
@@ -43,6 +45,30 @@ def load_state_dict(torch):
     yield attempt(m.load_state_dict, state)
     yield attempt(m.load_state_dict, state, False)
     yield attempt(m.load_state_dict, [1])
+
+
+@case
+def loaded_state_is_kept_by_nobody(torch):
+    class Noted(torch.nn.Module):
+        def set_extra_state(self, state):
+            pass
+
+        def get_extra_state(self):
+            return 0
+
+    class Note:
+        pass
+
+    m, note = Noted(), Note()
+    found = weakref.ref(note)
+    gc.collect()
+    gc.disable()
+    try:
+        m.load_state_dict({"_extra_state": note})
+        del note
+        yield found() is None
+    finally:
+        gc.enable()
 
 
 @case

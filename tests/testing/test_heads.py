@@ -173,7 +173,6 @@ testing._internal.hypothesis_utils:
 testing._internal.logging_tensor: LoggingTensor LoggingTensorMode
   LoggingTensorReentrant capture_logs capture_logs_with_logging_tensor_mode
   log_input
-testing._internal.logging_utils: LoggingTestCase make_logging_test
 testing._internal.opinfo:
 testing._internal.opinfo.core: SampleInput
 testing._internal.opinfo.utils: np_unary_ufunc_integer_promotion_wrapper prod_numpy
@@ -232,7 +231,8 @@ fx.experimental.rewriter: RewritingTracer
 fx.operator_schemas: get_signature_for_torch_op
 monitor: Aggregation Event Stat TensorboardEventHandler _WaitCounter data_value_t
   log_event register_event_handler unregister_event_handler
-nested._internal.nested_tensor: NestedTensor
+nested._internal.nested_tensor: NestedTensor buffer_from_jagged jagged_from_list
+  nested_view_from_values_offsets
 nn.attention: SDPBackend WARN_FOR_UNFUSED_KERNELS _cur_sdpa_kernel_backends sdpa_kernel
 nn.modules.transformer: _detect_is_causal_mask _generate_square_subsequent_mask
   _get_seq_len
@@ -307,6 +307,25 @@ fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
 fx.passes.utils.source_matcher_utils: check_subgraphs_connected get_source_partitions
 testing._internal.autocast_test_lists: AutocastCPUTestLists TestAutocast
 testing._internal.common_utils: find_free_port find_library_location
+_dynamo.testing: EagerAndRecordGraphs normalize_gm
+_higher_order_ops.associative_scan: _fake_associative_scan associative_scan
+_higher_order_ops.map: _fake_map map
+_higher_order_ops.scan: _fake_scan scan
+_higher_order_ops.schema: HopSchemaGenerator
+_higher_order_ops.while_loop: while_loop
+_logging: getArtifactLogger set_logs warning_once
+_subclasses.functional_tensor: CppFunctionalizeAPI FunctionalTensor
+  FunctionalTensorMode PythonFunctionalizeAPI
+functorch.experimental.control_flow: cond
+masked.maskedtensor.binary: BINARY_NAMES NATIVE_BINARY_FNS NATIVE_INPLACE_BINARY_FNS
+masked.maskedtensor.core: _masks_match _tensors_match
+masked.maskedtensor.reductions: REDUCE_NAMES
+masked.maskedtensor.unary: NATIVE_INPLACE_UNARY_FNS NATIVE_UNARY_FNS UNARY_NAMES
+testing._internal.common_utils: NestedTensorTestCase requires_cuda
+testing._internal.logging_utils: LoggingTestCase log_api logs_to_string
+  make_logging_test multiple_logs_to_string
+testing._internal.opinfo.core: SkipRule XFailRule sample_skips_and_xfails
+testing._internal.opinfo.definitions.nested: _sample_njts njt_op_db
 testing._internal.opinfo.definitions.linalg: sample_inputs_linalg_solve
 """
 

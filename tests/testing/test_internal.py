@@ -38,6 +38,44 @@ def what_is_equal(torch):
     yield equal(np.array(["a"]), np.array(["b"])), equal(1.0, 1.1), equal(int, float)
 
 
+@case(warnings=False)
+def nested_tensors_are_equal(torch):
+    class Check(_module(torch, "common_utils").NestedTensorTestCase):
+        pass
+
+    nested, pieces = torch.nested.nested_tensor, [torch.ones(2, 3), torch.ones(1, 3)]
+    jagged = [nested(pieces, layout=torch.jagged) for _ in range(2)]
+    check, x = Check(), nested(pieces)
+    yield attempt(check.assertEqual, x, x.clone()), attempt(check.assertEqual, x, x * 2)
+    yield attempt(check.assertEqual, x, nested(pieces[:1]))
+    yield attempt(check.assertEqual, x, nested([])), attempt(check.assertEqual, x, x.mT)
+    yield attempt(check.assertEqualIgnoringNestedInts, *jagged)
+    yield attempt(check.assertEqualIgnoringNestedInts, {"a": jagged}, {"a": jagged})
+    yield attempt(check.assertEqualIgnoringNestedInts, jagged[0], jagged[1] * 2)
+    yield attempt(check.assertEqualNoncontigAware, jagged[0], jagged[0] * 1)
+    core = _module(torch, "opinfo.core")
+    yield attempt(core.SkipRule), core.SkipRule(lambda *_: True).type
+    rule = core.XFailRule(lambda *_: True, error_type=ValueError, error_msg="no.")
+    yield rule.type, rule.name, rule.sample_match_fn(None, None)
+    with rule.get_context(check):
+        raise ValueError("not")
+    yield attempt(core.SkipRule(lambda *_: True).get_context(check).__enter__)
+    marked = core.sample_skips_and_xfails([rule])(lambda: None)
+    yield len(marked.sample_skips_and_xfails)
+    yield attempt(core.sample_skips_and_xfails([rule]), marked)
+
+
+@case
+def what_is_logged_as_text(torch):
+    logs = _module(torch, "logging_utils")
+    text, context = logs.logs_to_string("torch._dynamo.mine", "recompiles")
+    log = torch._logging.getArtifactLogger("torch._dynamo.mine", "recompiles")
+    with context():
+        log.debug("seen %s", 1)
+    log.debug("not seen")
+    yield text.getvalue()
+
+
 @case
 def what_is_expected_as_text(torch):
     check = _module(torch, "common_utils").TestCase()

@@ -69,7 +69,17 @@ class Size(tuple[int, ...]):
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
         return Size(tuple.__add__(self, other))
 
-    def __radd__(self, other: tuple[int, ...]) -> Size:
+    def __radd__(self, other: Any) -> Size:
+        if not isinstance(other, tuple):
+            # Python's texts, which would not name the class as it says it is called.
+            kind = type(other).__name__
+            if isinstance(other, (list, str, bytes)):
+                raise TypeError(
+                    f'can only concatenate {kind} (not "torch.Size") to {kind}'
+                )
+            raise TypeError(
+                f"unsupported operand type(s) for +: '{kind}' and 'torch.Size'"
+            )
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, other: int) -> Size:  # type: ignore[override]

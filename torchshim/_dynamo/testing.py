@@ -6,7 +6,7 @@ globals().update(
     refused(
         __name__,
         "AotEagerAndRecordGraphs CompileCounter CompileCounterWithBackend "
-        "EagerAndRecordGraphs",
+        "EagerAndRecordGraphs normalize_gm",
         "XLA compiles every recording, and there is no graph to hand to another "
         "compiler",
     )

@@ -257,13 +257,19 @@ def _materialized(
 
 
 def _sequence(tensors: Any) -> tuple[Any, ...]:
-    if isinstance(tensors, (Tensor, GradientEdge)):
+    if _is_one(tensors):
         return (tensors,)
     return tuple(tensors)
 
 
+def _is_one(value: Any) -> bool:
+    """Whether a value is no sequence: a tensor, or what overrides functions."""
+    one = isinstance(value, (Tensor, GradientEdge))
+    return one or hasattr(value, "__torch_function__")
+
+
 def _inputs(inputs: Any, function: str) -> tuple[Any, ...]:
-    if isinstance(inputs, (Tensor, GradientEdge)):
+    if _is_one(inputs):
         return (inputs,)
     if type(inputs) is dict:
         return tuple(inputs.values())

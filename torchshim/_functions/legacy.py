@@ -42,7 +42,19 @@ def legacy(
     cls: type, dtype: dtypes.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:
     """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes, data or another tensor."""
+    on_device = "device" in kwargs
     device = kwargs.pop("device", None)
+    if not args and len(kwargs) == 1 and isinstance(kwargs.get("other"), TensorBase):
+        args = (kwargs.pop("other"),)
+    if on_device and not kwargs and args and isinstance(args[0], TensorBase):
+        new = cls is object  # as `Tensor.new` has it
+        form = (
+            "new of the form tensor.new(tensor, device=device) is not supported.  Use"
+            if new
+            else "constructor of the form torch.Tensor(tensor, device=device) is not "
+            "supported.  Use torch.tensor(...) or"
+        )
+        raise RuntimeError(f"Legacy tensor {form} torch.as_tensor(...) instead.")
     if not args and len(kwargs) == 1 and "size" in kwargs:
         size = kwargs.pop("size")
         args = (Size(size),) if is_sequence(size) else (size,)
@@ -142,7 +154,7 @@ def _incorrect(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
 
 def _new_tensor(cls: type, *args: Any, **kwargs: Any) -> Any:
     """`torch.Tensor(...)`, also for subclasses."""
-    made = legacy(cls, dtypes.get_default_dtype(), args, kwargs)
+    made = legacy(Tensor, dtypes.get_default_dtype(), args, kwargs)
     return made if cls is Tensor else made.as_subclass(cls)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from torchshim._core import dtypes
-from torchshim._core.extent import check_extent
 from torchshim._functions._arguments import device_of
-from torchshim._functions.storage import UntypedStorage, untyped_of
-from torchshim._functions.typed_storage import KINDS, TypedStorage, announced
+from torchshim._functions.storage import UntypedStorage
+from torchshim._functions.typed_storage import (
+    KINDS,
+    TypedStorage,
+    announced,
+    is_data,
+    new_untyped,
+)
 
 
 class storagetype(type):
@@ -45,14 +48,8 @@ class storagetype(type):
         data: Any = args[0] if args else 0
         if isinstance(data, UntypedStorage):
             return TypedStorage(data, cls.dtype)
-        kind = dtypes.array_dtype(cls.dtype)
-        if isinstance(data, int):
-            check_extent((data,), kind.itemsize)
-        values = np.zeros(data, kind) if isinstance(data, int) else np.array(data, kind)
-        raw = np.frombuffer(values.tobytes(), np.uint8)
-        return TypedStorage(
-            untyped_of(raw, device_of(cls.__name__, cls.device)), cls.dtype
-        )
+        where = device_of(cls.__name__, cls.device)
+        return TypedStorage(new_untyped(data, cls.dtype, where), cls.dtype)
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
@@ -75,6 +72,9 @@ def _check_given(cls: Any, args: Any, wrapped: Any, others: Any) -> None:
         pass
     elif wrapped is None:
         wrong = "Too many positional arguments" * (len(args) > 1)
+        if len(args) == 1 and not is_data(args[0]):
+            error = TypeError
+            wrong = f"Argument type not recognized: {type(args[0])}"
     elif args:
         wrong = "No positional arguments should be given when using 'wrap_storage'"
     elif not isinstance(wrapped, UntypedStorage):
@@ -97,6 +97,14 @@ class cuda_storagetype(storagetype):
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         """Refused: RuntimeError."""
         raise RuntimeError("from_buffer: Not available for CUDA storage")
+
+    def _new_with_weak_ptr(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        raise RuntimeError("_new_with_weak_ptr: Not available for CUDA storage")
+
+    def _new_shared_filename(
+        cls, manager: Any, obj: Any, size: Any, *, device: Any = None, dtype: Any = None
+    ) -> TypedStorage:
+        raise RuntimeError("_new_shared_filename: Not available for CUDA storage")
 
 
 def _storage_types(meta: Any, module: str) -> dict[str, storagetype]:

@@ -263,6 +263,10 @@ def _set_data(self: Tensor, value: Any) -> None:
     onto(self, value)
 
 
+_CONTENTS = ("_slot", "_tmeta", "_array")
+_UNSET = object()
+
+
 def swap_contents(a: Tensor, b: Tensor) -> None:
     """Exchanges all but the identity of two tensors."""
     for each in (a, b):
@@ -289,10 +293,17 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
         storage.aliases[:] = [
             weakref.ref(stands_for.get(id(each), each)) for each in storage.tensors()
         ]
-    for name in ("_slot", "_tmeta", "_array", "__class__"):
+    for name in (*_CONTENTS, "__class__"):
         mine, its = getattr(a, name), getattr(b, name)
         setattr(a, name, its)
         setattr(b, name, mine)
+    for name in _own_slots(type(a)):
+        held = [getattr(each, name, _UNSET) for each in (b, a)]
+        for each, value in zip((a, b), held, strict=True):
+            if value is not _UNSET:
+                setattr(each, name, value)
+            elif hasattr(each, name):
+                delattr(each, name)
     mine, its = fields(a), fields(b)
     set_fields(a, its)
     set_fields(b, mine)
@@ -450,7 +461,32 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     refuse_dispatch(cls)
     with disabled(ALL_DISABLED):
         made = fns.alias(self)
+    if cls.__basicsize__ != Tensor.__basicsize__:  # it has slots of its own
+        return _laid_out(made, cls)
     made.__class__ = cls
+    return made
+
+
+def _own_slots(cls: Any) -> set[str]:
+    """The names in `__slots__` of a class and its bases, beyond those of tensors."""
+    slots = copyreg._slotnames  # type: ignore[attr-defined]
+    return set(slots(cls)) - set(slots(Tensor))
+
+
+def _laid_out(tensor: Tensor, cls: Any) -> Any:
+    """An instance of a class with slots of its own in the place of a new tensor.
+
+    Python lays these out otherwise, so that no tensor can become one.
+    """
+    local.rec.flush()
+    made = object.__new__(cls)
+    storage = local.rec.storage_of(tensor)
+    storage.aliases[:] = [
+        weakref.ref(made if each is tensor else each) for each in storage.tensors()
+    ]
+    for name in _CONTENTS:
+        setattr(made, name, getattr(tensor, name))
+    set_fields(made, fields(tensor))
     return made
 
 

@@ -177,7 +177,7 @@ class StridedNested(Nested):
         raise RuntimeError(_NO_SIZES.format("sizes"))
 
     def __iter__(self) -> Any:
-        raise RuntimeError(_NO_SIZES.format("sizes"))
+        return iter(self.unbind(0))
 
     def storage_offset(self) -> int:
         """As `Tensor.storage_offset`, of the buffer."""
@@ -189,6 +189,12 @@ class StridedNested(Nested):
 
     def is_same_size(self, other: Any) -> bool:
         """Whether the tensors of both have the same sizes."""
+        words = ["nested" if is_strided(t) else "not nested" for t in (self, other)]
+        if "not nested" in words:
+            raise RuntimeError(
+                "Expected both self and other to be nested tensors. Self is "
+                f"{words[0]}. While Other is {words[1]}."
+            )
         return same_sizes(self, other)
 
     def __bool__(self) -> bool:
@@ -316,6 +322,17 @@ def parts_of(tensor: Any, buffer: Any = None) -> list[Any]:
     return [buffer.as_strided(s, tuple(t), b + first) for s, t, b in rows]
 
 
+def check_contiguous(
+    tensor: Any, what: str = "NestedTensor must be contiguous to get buffer."
+) -> None:
+    """RuntimeError with these words unless a tensor is contiguous.
+
+    Here most functions would have no need of that.
+    """
+    if not tensor._arrangement.contiguous:
+        raise RuntimeError(what)
+
+
 def contiguous(tensor: Any) -> Any:
     """The tensor itself if it is contiguous, else a copy that is."""
     laid = tensor._arrangement
@@ -346,11 +363,15 @@ def of_list(tensors: Sequence[Any], dtype: Any = None, device: Any = None) -> An
         return strided(empty.to(dtype=dtype, device=device), Arrangement([]))
     first = tensors[0]
     for at, each in enumerate(tensors):
+        if each.is_nested:
+            raise RuntimeError(
+                "We do not accept nested tensors as input to nested tensors"
+            )
         if each.dim() != first.dim():
             raise RuntimeError(
                 "All Tensors given to nested_tensor must have the same dimension. "
                 f"Found dimension {each.dim()} for Tensor at index {at} and dimension "
-                f"{first.dim()} for Tensor at index 0."
+                f"{first.dim()} for Tensor at index {at - 1}."
             )
     kind = first.dtype if dtype is None else dtype
     place = first.device if device is None else device

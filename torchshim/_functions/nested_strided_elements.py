@@ -10,6 +10,7 @@ from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.nested_nodes import named, vmap_enter
 from torchshim._functions.nested_strided import (
     Arrangement,
+    check_contiguous,
     columns,
     contiguous,
     from_padded,
@@ -27,8 +28,10 @@ from torchshim._tensor import Tensor
 _SINGLE = (
     "abs absolute neg negative sgn sin cos sqrt tanh relu gelu silu logical_not isnan "
     "isinf isposinf isneginf __neg__ __abs__ abs_ absolute_ neg_ negative_ sgn_ tanh_ "
-    "relu_ logical_not_ detach zero_ clone alpha_dropout dropout"
+    "relu_ gelu_ silu_ logical_not_ detach zero_ clone alpha_dropout dropout"
 ).split()
+#: Of these, what it has of tensors in any arrangement.
+_ARRANGED = ("alpha_dropout", "clone", "detach", "dropout")
 #: What it has of two of the same sizes, or of one and a number.
 _PAIRS = (
     "add sub subtract mul multiply div divide true_divide add_ mul_ multiply_ __add__ "
@@ -58,6 +61,8 @@ def single(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of single elements, of the whole buffer."""
     if kwargs.pop("out", None) is not None:
         refuse(f"{func.__name__} with out=")
+    if func.__name__ not in _ARRANGED:
+        check_contiguous(input)
     if func.__name__ == "dropout" and kwargs.get("inplace"):
         refuse("dropout in place")
     if kwargs.get("memory_format") is None:
@@ -80,6 +85,8 @@ def pair(func: Any, input: Any, other: Any, **kwargs: Any) -> Any:
     if kwargs.get("rounding_mode") is not None or kwargs.get("out") is not None:
         refuse(f"{name} with rounding_mode or out=")
     if _number(other):
+        if name.endswith("_"):
+            check_contiguous(input)
         return rewrapped(input, func(input._v, other, **kwargs))
     if _number(input):
         return rewrapped(other, func(input, other._v, **kwargs))
@@ -93,7 +100,9 @@ def pair(func: Any, input: Any, other: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{name} does not support broadcasting when given a NestedTensor"
         )
-    if not name.endswith("_"):
+    if name.endswith("_"):
+        check_contiguous(input)
+    else:
         input, other = contiguous(input), contiguous(other)
     a, b = input._arrangement, other._arrangement
     if (a.strides != b.strides).any() or (a.begins != b.begins).any():
@@ -112,6 +121,9 @@ def compared(func: Any, input: Any, other: Any) -> Any:
 
 @handles("fill_")
 def _fill_(func: Any, input: Any, value: Any) -> Any:
+    if is_strided(value):
+        raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
+    check_contiguous(input)
     return rewrapped(input, func(input._v, value))
 
 
@@ -132,6 +144,8 @@ def _copy_(func: Any, self: Any, src: Any, non_blocking: bool = False) -> Any:
             "copy_ only supports tensors that are the same size for Nested "
             "implementations"
         )
+    check_contiguous(self)
+    check_contiguous(src)
     for mine, other in zip(parts_of(self), parts_of(src), strict=True):
         mine.copy_(other)
     return refreshed(self)
@@ -147,7 +161,10 @@ def _to(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     args = tuple(a._v if is_strided(a) else a for a in args)
     if not is_strided(input):
         return func(input, *args, **kwargs)
-    return rewrapped(input, func(input._v, *args, **kwargs))
+    made = func(input._v, *args, **kwargs)
+    if made is not input._v:
+        check_contiguous(input)
+    return rewrapped(input, made)
 
 
 @handles("type_as")
@@ -159,14 +176,15 @@ def _type_as(func: Any, self: Any, other: Any) -> Any:
 def _like(func: Any, input: Any, **kwargs: Any) -> Any:
     if kwargs.pop("layout", None) not in (None, _strided):
         refuse(f"{func.__name__} of another layout")
-    if not input._arrangement.contiguous:
-        raise RuntimeError("NestedTensor must be contiguous to get buffer.")
+    if func.__name__ != "empty_like":
+        check_contiguous(input)
     return input._like(func(input._v, **kwargs))
 
 
 @handles("is_pinned", "_is_view", "data_ptr", "untyped_storage", "is_shared")
-def _of_buffer(func: Any, input: Any, *args: Any) -> Any:
-    return func(input._v, *args)
+@handles("new_tensor", "pin_memory")
+def _of_buffer(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+    return func(input._v, *args, **kwargs)
 
 
 @handles("share_memory_")
@@ -182,6 +200,13 @@ def _item(func: Any, self: Any) -> Any:
             f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
         )
     return func(self._v)
+
+
+@handles("__float__", "__int__", "__complex__")
+def _as_number(func: Any, self: Any) -> Any:
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    refuse(func.__name__)
 
 
 @handles("tolist")
@@ -256,6 +281,8 @@ def _softmax(
         refuse("softmax without dim")
     if not isinstance(_stacklevel, int):  # `torch.softmax(x, dim, dtype)`
         dtype = _stacklevel
+    if not len(input._arrangement.sizes):
+        return input.clone()
     at = wrapped(input, dim)
     if at == 0:
         raise RuntimeError("Cannot apply softmax across nested dimension 0")

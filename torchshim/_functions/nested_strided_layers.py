@@ -9,6 +9,7 @@ import numpy as np
 from torchshim._functions.nested_nodes import named
 from torchshim._functions.nested_strided import (
     Arrangement,
+    check_contiguous,
     columns,
     contiguous,
     from_padded,
@@ -73,8 +74,19 @@ def matmul(func: Any, input: Any, other: Any) -> Any:
             "other"
         )
     a, b = input._arrangement, other._arrangement
-    if a.ndim < 2 or b.ndim < 2 or a.ndim != b.ndim:
-        refuse("matmul of other than batches of matrices")
+    for which, rank in (("1st", a.ndim + 1), ("2nd", b.ndim + 1)):
+        if rank < 3:
+            raise RuntimeError(
+                "matmul: For nested tensors, only inputs with >= 3 dims are currently "
+                f"supported. {which} input has rank: {rank}"
+            )
+    if a.ndim != b.ndim:
+        raise RuntimeError("matmul: both inputs must have the same rank")
+    if len(a.sizes) != len(b.sizes):
+        raise RuntimeError(
+            "matmul: Expected size for the 1st dimension of 2nd input tensor to be: "
+            f"{len(a.sizes)} but got: {len(b.sizes)}."
+        )
     if (a.sizes[:, -1] != b.sizes[:, -2]).any():
         raise RuntimeError(
             "matmul: Nested tensors cannot be matrix multiplied, last dimension of "
@@ -116,6 +128,12 @@ def _width(tensor: Any) -> int:
 @handles("linear")
 def linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """As `nn.functional.linear`."""
+    check_contiguous(input, "for now linear only supports contiguous nested tensor")
+    if (input.dim(), weight.dim()) != (3, 2):
+        raise RuntimeError(
+            "Linear requires nested_tensor.dim == 3 and dense_matrix.dim == 2. Nested "
+            f"tensor dim: {input.dim()}. Dense tensor dim: {weight.dim()}"
+        )
     width = _width(input)
     if weight.shape[1] != width:
         raise RuntimeError(

@@ -14,6 +14,7 @@ from torchshim._functions.joining import cat as _cat
 from torchshim._functions.nested_nodes import renamed, viewed
 from torchshim._functions.nested_strided import (
     Arrangement,
+    check_contiguous,
     columns,
     contiguous,
     from_padded,
@@ -61,6 +62,8 @@ def select(func: Any, input: Any, dim: int, index: int) -> Any:
     at, laid = wrapped(input, dim), input._arrangement
     if at == 0:
         count = len(laid.sizes)
+        if not count:
+            raise IndexError("You can only select when the NT is not empty.")
         if not -count <= index < count:
             raise IndexError(
                 f"index {index} is out of bounds for dimension 0 with size {count}"
@@ -84,8 +87,15 @@ def getitem(func: Any, self: Any, index: Any) -> Any:
     """Integers; the rest of an index is that of one tensor of the batch."""
     given = list(index) if isinstance(index, tuple) else [index]
     if isinstance(given[0], int) and not isinstance(given[0], bool):
+        if len(given) > self.dim():
+            raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
         part = self.select(0, given[0])
-        return part[tuple(given[1:])] if len(given) > 1 else part
+        if len(given) == 1:
+            return part
+        try:
+            return part[tuple(given[1:])]
+        except IndexError:  # the batch counts in what an error says of dimensions
+            return part.detach()[None][(0, *given[1:])]
     if given == [None]:
         return self.unsqueeze(0)
     if given[0] is Ellipsis and all(type(each) is int for each in given[1:]):
@@ -134,16 +144,48 @@ def cat(func: Any, tensors: Any, dim: int = 0, **options: Any) -> Any:
     """As `torch.cat`, of the batch."""
     if options.get("out") is not None:
         refuse("cat with out=")
-    if not all(is_strided(t) for t in tensors):
-        raise RuntimeError("Expected each tensor in given list to be nested.")
-    if wrapped(tensors[0], dim):
-        raise RuntimeError(
-            "cat(): only nested tensors with a single ragged dim next to the batch dim "
-            "are supported"
-        )
-    whole = [contiguous(t) for t in tensors]
-    sizes = np.concatenate([t._arrangement.sizes for t in whole])
-    return strided(_cat([t._v for t in whole]), Arrangement(sizes))
+    at = dim % tensors[0].dim() if is_strided(tensors[0]) else dim
+    wrapped(next(t for t in tensors if is_strided(t)), dim)
+    if at:
+        return _beside(tensors, at)
+    for each in tensors:
+        if not is_strided(each):
+            raise RuntimeError("Expected each tensor in given list to be nested.")
+        check_contiguous(each, "Expected each tensor in given list to be contiguous.")
+    sizes = np.concatenate([t._arrangement.sizes for t in tensors])
+    return strided(_cat([contiguous(t)._v for t in tensors]), Arrangement(sizes))
+
+
+def _beside(tensors: Sequence[Any], dim: int) -> Any:
+    """Nested tensors beside each other, in a dimension that has one length in each."""
+    views: list[Any] = []
+    first: Any = None
+    for each in tensors:
+        if not is_strided(each):
+            raise RuntimeError("cat(): expected each tensor in given list to be nested")
+        check_contiguous(each, "cat(): only contiguous nested tensors are supported")
+        laid = each._arrangement
+        first = first or laid
+        if (
+            laid.sizes.shape != first.sizes.shape
+            or (laid.sizes[:, :1] != first.sizes[:, :1]).any()
+        ):
+            raise RuntimeError(
+                "cat(): expected all nested tensors to have matching ragged structures "
+                "outside of the concatenated dim"
+            )
+        lengths = [laid.common(d) for d in range(1, laid.ndim)]
+        if -1 in lengths:
+            raise RuntimeError(
+                "cat(): only nested tensors with a single ragged dim next to the batch "
+                "dim are supported"
+            )
+        views.append(contiguous(each)._v.view(-1, *lengths))
+    if dim == 1:
+        refuse("cat along the ragged dimension")
+    joined = _cat(views, dim - 1)
+    sizes = columns(first, first.sizes[:, 0], *joined.shape[1:])
+    return strided(joined.reshape(-1), Arrangement(sizes))
 
 
 # Views --------------------------------------------------------------------------------
@@ -203,6 +245,12 @@ def squeeze(func: Any, input: Any, dim: Any = None) -> Any:
         )
     if laid.common(at - 1) != 1:
         return input
+    if laid.ndim == 1:
+        raise RuntimeError(
+            "squeeze(): For nested tensors, squeezing a nested tensor of singleton "
+            "tensors is not supported at the moment, if you need this feature, please "
+            "open an issue on githubdescribing your use case."
+        )
     sizes = np.delete(laid.sizes, at - 1, 1)
     strides = np.delete(laid.strides, at - 1, 1)
     return strided(
@@ -217,7 +265,11 @@ def view(func: Any, input: Any, *size: Any, **named: Any) -> Any:
     if not all(isinstance(n, int) for n in sizes):
         refuse("view as another dtype")
     laid = input._arrangement
-    if not sizes or sizes[0] != len(laid.sizes):
+    if not sizes:
+        raise RuntimeError("shape '[]' is invalid for a nested tensor")
+    if not len(laid.sizes):
+        raise RuntimeError("empty nested tensor cannot be reshaped")
+    if sizes[0] != len(laid.sizes):
         raise RuntimeError(
             f"{name}: For now nested {name} cannot change or infer the implicit batch "
             "dimension"
@@ -240,6 +292,8 @@ def _reshaped(laid: Arrangement, i: int, sizes: tuple[int, ...]) -> list[int]:
     old, count = laid.sizes[i].tolist(), int(laid.counts[i])
     made, inferred = [], []
     for at, length in enumerate(sizes[1:]):
+        if length < -1:
+            raise RuntimeError(f"invalid shape dimension {length}")
         if length != -1:
             made.append(length)
         elif at < len(old):
@@ -279,6 +333,7 @@ def chunk(func: Any, input: Any, chunks: int, dim: int = 0) -> Any:
             "Chunk for nested tensors is currently only supported for the last "
             "dimension."
         )
+    check_contiguous(input, "chunk expects `self` to be contiguous.")
     length = input.size(at)
     if length % chunks:
         raise RuntimeError(
@@ -302,6 +357,7 @@ def split(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
             "split_with_sizes for nested tensors is currently only supported for the "
             "last dimension."
         )
+    check_contiguous(input, "split_with_sizes expects `self` to be contiguous.")
     length = input.size(at)
     if sum(lengths) != length:
         raise RuntimeError(

@@ -34,7 +34,7 @@ from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._ops.matmul import broadcast_shapes
-from torchshim._out import refuse_followed
+from torchshim._out import followed, refuse_followed
 from torchshim._tensor import Tensor, from_array
 
 
@@ -74,7 +74,7 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
         draw = Draw("normal", (0.0, float(std)))
         plain = drawn(draw, shape, dtype, device, engine)
         result = fns._draw_shifted(plain, mean, 0.0)
-    if local.rec.grad and any(v._tmeta.requires_grad for v in tensors):
+    if followed(local.rec, tensors):
         result = fns._draw_normal_of(mean, std, result)
     return result
 
@@ -140,7 +140,7 @@ def bernoulli(
         result = from_array(made, device=meta.device, batch=batch)
     else:
         result = below(input, shape, meta, engine)
-    if local.rec.grad and meta.requires_grad:
+    if followed(local.rec, (input,)):
         # A node that passes zeros on, as PyTorch's graph has it.
         result = fns._draw_bernoulli0(fns.clone(input), result)
     return result

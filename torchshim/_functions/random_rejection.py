@@ -22,6 +22,7 @@ from torchshim._functions.creation import place
 from torchshim._functions.draws import counter, entered
 from torchshim._functions.random_examples import check_parameters, examples, whole
 from torchshim._functions.shape import broadcast_tensors
+from torchshim._out import followed
 from torchshim._tensor import Tensor, from_array
 
 
@@ -48,7 +49,7 @@ def _drawn(
         values = [np.asarray(whole(x, batch)._host(), order="C") for x in inputs]
         array = draw(engine, *values).reshape(values[0].shape)
         result = from_array(place(array, device), device=device, batch=batch)
-    if local.rec.grad and any(x._tmeta.requires_grad for x in inputs):
+    if followed(local.rec, inputs):
         return op(*inputs, result)
     return result
 

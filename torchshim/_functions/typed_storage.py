@@ -119,7 +119,7 @@ class TypedStorage:
             error = TypeError
         elif len(args) > 1:
             wrong = "Too many positional arguments"
-        elif args and not _is_data(args[0]):
+        elif args and not is_data(args[0]):
             wrong, error = f"Argument type not recognized: {type(args[0])}", TypeError
         if wrong:
             raise error(f"{_FORMS}\n{wrong}")
@@ -127,7 +127,7 @@ class TypedStorage:
         if not isinstance(self.dtype, dtypes.dtype):
             raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         if wrap_storage is None:
-            wrap_storage = _new_untyped(args[0] if args else 0, self.dtype, device)
+            wrap_storage = new_untyped(args[0] if args else 0, self.dtype, device)
         self._untyped = wrap_storage
 
     @property
@@ -337,9 +337,9 @@ class TypedStorage:
     __str__ = __repr__
 
 
-def _is_data(data: Any) -> bool:
+def is_data(data: Any) -> bool:
     """Whether a typed storage can be made of `data`."""
-    return hasattr(data, "__index__") or isinstance(data, Sequence)
+    return isinstance(data, (int, np.integer, Sequence))
 
 
 # The names of the old classes, which say what a storage holds.
@@ -397,10 +397,11 @@ for _name in ("device", "is_cuda"):
     setattr(TypedStorage, _name, property(announced(_read)))
 
 
-def _new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
+def new_untyped(data: Any, dtype: dtypes.dtype, device: Any) -> UntypedStorage:
+    """Memory that holds so many zeros, or these numbers."""
     where = storage_device(device)
-    if isinstance(data, int):
-        check_extent((data,), dtype.itemsize)
+    if isinstance(data, (int, np.integer)):
+        check_extent((int(data),), dtype.itemsize)
         values = np.zeros(data, dtypes.array_dtype(dtype))
     elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         values = np.array(data, dtypes.array_dtype(dtype))

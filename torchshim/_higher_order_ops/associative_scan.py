@@ -111,3 +111,18 @@ def _alternating(even: Tensor, odd: Tensor) -> Tensor:
     n = odd.shape[0]
     turns = torchshim.stack([even[:n], odd], 1).flatten(0, 1)
     return torchshim.cat([turns, even[n:]]) if even.shape[0] > n else turns
+
+
+def _fake_associative_scan(
+    combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False
+) -> Any:
+    """The same, one element after the other: PyTorch's tests compare the two."""
+    leaves, spec = _pytree.tree_flatten(xs)
+    made: list[Any] = []
+    length = leaves[0].shape[dim]
+    for i in reversed(range(length)) if reverse else range(length):
+        each = spec.unflatten([x.select(dim, i) for x in leaves])
+        made.append(combine_fn(made[-1], each) if made else each)
+    if reverse:
+        made.reverse()
+    return _pytree.tree_map(lambda *each: torchshim.stack(each, dim), *made)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from torchshim._core.dtypes import bool_
 from torchshim._core.layout import strided
 from torchshim._core.record import untracked
 from torchshim._derived import fns
@@ -23,6 +24,7 @@ from torchshim._functions.sparse_construct import (
 from torchshim._tensor import Tensor
 from torchshim.masked import _ops
 from torchshim.masked.maskedtensor import core
+from torchshim.masked.maskedtensor.binary import BINARY_NAMES, INPLACE_BINARY_NAMES
 from torchshim.masked.maskedtensor.core import (
     HANDLERS,
     MaskedTensor,
@@ -32,25 +34,12 @@ from torchshim.masked.maskedtensor.core import (
     matching,
     refuse,
 )
+from torchshim.masked.maskedtensor.reductions import REDUCE_NAMES
+from torchshim.masked.maskedtensor.unary import INPLACE_UNARY_NAMES, UNARY_NAMES
 
-_UNARY = (
-    "abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan "
-    "arctan atanh arctanh bitwise_not ceil clamp clip conj_physical cos cosh deg2rad "
-    "digamma erf erfc erfinv exp exp2 expm1 fix floor frac lgamma log log10 log1p "
-    "log2 logit i0 isnan nan_to_num neg negative positive pow rad2deg reciprocal "
-    "round rsqrt sigmoid sign sgn signbit sin sinc sinh sqrt square tan tanh trunc "
-    "isfinite"
-).split()
-_BINARY = (
-    "add atan2 arctan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
-    "bitwise_right_shift div divide floor_divide fmod logaddexp logaddexp2 mul "
-    "multiply nextafter remainder sub subtract eq ne le ge greater greater_equal gt "
-    "true_divide less_equal lt less maximum minimum fmax fmin not_equal isclose"
-).split()
-_NOT_IN_PLACE = frozenset(
-    "angle positive signbit isnan isfinite logaddexp logaddexp2 fmin minimum maximum "
-    "fmax isclose".split()
-)
+# Functions that have no operator of their own in PyTorch, whose parts come here there.
+_COMPOSED_UNARY = ["isfinite"]
+_COMPOSED_BINARY = ["isclose"]
 # Python's operators that overrides see as themselves.
 _OPERATORS = {
     "__eq__": "eq",
@@ -75,7 +64,6 @@ _BOTH = (
     "unsqueeze unfold fold stack chunk narrow split_with_sizes tensor_split hsplit "
     "vsplit dsplit hstack vstack dstack row_stack column_stack"
 ).split()
-_REDUCTIONS = "sum mean amin amax argmin argmax prod all norm var std".split()
 # Keywords that PyTorch's operators take by name only.
 _BY_NAME = {"alpha": 1, "rounding_mode": None, "decimals": 0, "out": None}
 
@@ -205,11 +193,12 @@ def _same_places(a: Any, b: Any) -> None:
         )
 
 
-for _names, _handler in ((_UNARY, _unary), (_BINARY, _binary)):
-    _written = [f"{name}_" for name in _names if name not in _NOT_IN_PLACE]
-    _known = {*_names, *_written}
-    _own = [special for special, name in _OPERATORS.items() if name in _known]
-    handles(*_names, *_written, *_own)(_handler)
+for _names, _handler in (
+    ([*UNARY_NAMES, *INPLACE_UNARY_NAMES, *_COMPOSED_UNARY], _unary),
+    ([*BINARY_NAMES, *INPLACE_BINARY_NAMES, *_COMPOSED_BINARY], _binary),
+):
+    _own = [special for special, name in _OPERATORS.items() if name in _names]
+    handles(*_names, *_own)(_handler)
 
 
 @handles("__rdiv__", "__rtruediv__")
@@ -369,10 +358,20 @@ def _is_same_size(function: Any, input: Any, other: Any) -> bool:
     return input.shape == other.shape
 
 
+@handles("_is_any_true")
+def _is_any_true(function: Any, input: Any) -> Any:
+    called = "aten._is_any_true"
+    if input.dtype is not bool_:
+        raise ValueError(f"__torch_dispatch__, {called}: expected a boolean tensor")
+    if input.is_sparse:
+        raise ValueError(f"MaskedTensors with sparse data do not have {called}")
+    return MaskedTensor(function(input._v & input._mask), tensor(True))
+
+
 # Reductions ---------------------------------------------------------------------------
 
 
-@handles(*_REDUCTIONS)
+@handles(*REDUCE_NAMES)
 def _reduced(function: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     name = function.__name__
     if name == "norm":  # PyTorch's method hands `p` on, which its handler does not know

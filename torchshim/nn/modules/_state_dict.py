@@ -150,46 +150,23 @@ class StateDict(ModuleBase):
         copied: Any = OrderedDict(state_dict)
         if metadata is not None:
             copied._metadata = metadata
-        missing: list[str] = []
-        unexpected: list[str] = []
         errors: list[str] = []
-
-        def load(module: Any, local_state: Any, prefix: str) -> None:
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(
-                local_state, prefix, local_metadata, True, missing, unexpected, errors
-            )
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    below = {
-                        k: v for k, v in local_state.items() if k.startswith(inner)
-                    }
-                    load(child, below, inner)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with "
-                        "``register_load_state_dict_post_hook`` are not expected to "
-                        "return new values, if incompatible_keys need to be modified, "
-                        "it should be done inplace."
-                    )
-
-        load(self, copied, "")
+        keys = _IncompatibleKeys([], [])
+        _load(self, copied, "", metadata, assign, keys, errors)
         if strict:
-            for kind, keys in (("Unexpected", unexpected), ("Missing", missing)):
-                if keys:
-                    listed = ", ".join(f'"{k}"' for k in keys)
+            for kind, names in (
+                ("Unexpected", keys.unexpected_keys),
+                ("Missing", keys.missing_keys),
+            ):
+                if names:
+                    listed = ", ".join(f'"{name}"' for name in names)
                     errors.insert(0, f"{kind} key(s) in state_dict: {listed}. ")
         if errors:
             raise RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
                 + "\n\t".join(errors)
             )
-        return _IncompatibleKeys(missing, unexpected)
+        return keys
 
     def _load_from_state_dict(
         self,
@@ -360,6 +337,34 @@ class StateDict(ModuleBase):
         no error any more.
         """
         return _add(self._load_state_dict_post_hooks, hook)
+
+
+def _load(
+    module: Any,
+    state: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    keys: _IncompatibleKeys,
+    errors: list[str],
+) -> None:
+    """Load a module and those within. Hooks are given `keys`."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state, prefix, local_metadata, True, *keys, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = f"{prefix}{name}."
+            below = {k: v for k, v in state.items() if k.startswith(inner)}
+            _load(child, below, inner, metadata, assign, keys, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                "expected to return new values, if incompatible_keys need to be "
+                "modified, it should be done inplace."
+            )
 
 
 def _overrides(module: ModuleBase, method: str) -> bool:

@@ -47,6 +47,11 @@ def _raise_deferred() -> None:
     local.rec.raise_failed_checks()
 
 
+def _pieces(value: Any) -> Any:
+    nested = isinstance(value, torch.Tensor) and value.is_nested
+    return value.unbind() if nested and value.layout is torch.strided else value
+
+
 class _Raises(unittest.case._AssertRaisesContext):
     """Takes errors for the block's that are deferred beyond its end, too."""
 
@@ -136,9 +141,11 @@ class TestCase(unittest.TestCase):
     ) -> None:
         """Tensors, arrays and numbers within the tolerance of their dtypes, else `==`.
 
-        Sequences and mappings item by item.
+        Sequences and mappings item by item, nested tensors of layout strided piece by
+        piece.
         """
         __tracebackhide__ = True
+        x, y = _pieces(x), _pieces(y)
         own = msg
         if isinstance(msg, str) and self.longMessage:
             own = lambda text: f"{text}\n{msg}"  # noqa: E731

@@ -38,6 +38,7 @@ from torchshim.testing._internal._equality import *  # noqa: F403
 from torchshim.testing._internal._equality import has_torch_dtype
 from torchshim.testing._internal._guards import *  # noqa: F403
 from torchshim.testing._internal._matrices import *  # noqa: F403
+from torchshim.testing._internal._nested_test_case import *  # noqa: F403
 from torchshim.testing._internal._parametrization import *  # noqa: F403
 from torchshim.testing._internal._parametrization import (
     _TestParametrizer as _TestParametrizer,

@@ -10,6 +10,7 @@ import torchshim as torch
 from torchshim import _pytree as tree
 from torchshim.testing._internal._databases import DecorateInfo as DecorateInfo
 from torchshim.testing._internal._databases import decorators_for
+from torchshim.testing._internal._sample_rules import *  # noqa: F403
 
 
 class SampleInput:
