@@ -14,6 +14,7 @@ from torchshim._core.meta import contiguous_strides, elementwise_strides
 from torchshim._core.op import Arranged, Array, Arrays, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT
+from torchshim._ops import _integer_products
 from torchshim._ops._common import (
     BOOL,
     HALF,
@@ -67,10 +68,13 @@ def _tensordot(
                 )
     at = (wrap_dims(dims_self, input.ndim), wrap_dims(dims_other, other.ndim))
     refuse_bool(input, "addmm_impl_cpu_", input.size, other.size)
+    dims = at, ((), ())
+    if _integer_products.pays(input, other, dims):
+        return _integer_products.product(input, other, dims)
     out = lax.dot_general(
         input,
         other,
-        (at, ((), ())),
+        dims,
         precision=precision.matmul,
         preferred_element_type=wide,
     )

@@ -11,7 +11,7 @@ from torchshim._core.host_dtypes import NAMES
 from torchshim._core.op import Array, Scalar, op
 from torchshim._core.precision import precision
 from torchshim._core.promotion import DEFAULT, element, number
-from torchshim._ops import _products, _shapes
+from torchshim._ops import _integer_products, _products, _shapes
 from torchshim._ops._common import (
     HALF,
     broadcast_shapes,
@@ -46,6 +46,8 @@ def product(a: Array, b: Array, *, batch: int = 0, b_dim: int = 0) -> Array:
     and the result is still float32 then."""
     shared = tuple(range(batch))
     dims = (((a.ndim - 1,), (batch + b_dim,)), (shared, shared))
+    if _integer_products.pays(a, b, dims):
+        return _integer_products.product(a, b, dims)
     wide = jnp.float32 if a.dtype in HALF else None
     return lax.dot_general(
         a, b, dims, precision=precision.matmul, preferred_element_type=wide
