@@ -26,7 +26,13 @@ from torchshim import _printing
 
 EXPECTED = Path(__file__).parent / "expected" / "printing.json.gz"
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="compares with PyTorch")
+
+
+def needs_torch(test: Any) -> Any:
+    """Marks a test that compares with PyTorch in the same run."""
+    missing = pytest.mark.skipif(not HAS_TORCH, reason="compares with PyTorch")
+    return pytest.mark.live(missing(test))
+
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 FLOAT8S = [f"float8_{kind}" for kind in ("e5m2", "e4m3fn", "e5m2fnuz", "e4m3fnuz")]

@@ -249,6 +249,7 @@ def test_recorded() -> None:
     assert not recorded.differences(recorded.table("device"), ours())
 
 
+@pytest.mark.live
 @pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 @pytest.mark.usefixtures("cpu_only")
 def test_live() -> None:

@@ -155,12 +155,14 @@ def test_recorded() -> None:
     assert not recorded.differences(recorded.table("dtypes"), ours())
 
 
+@pytest.mark.live
 @pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_live() -> None:
     assert not recorded.differences(theirs(recorded.LIVE), ours())
 
 
+@pytest.mark.live
 @pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 def test_every_name() -> None:
     torch = recorded.LIVE

@@ -30,7 +30,13 @@ try:
 except ImportError:
     torch = None
 
-needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
+
+def needs_torch(test: Any) -> Any:
+    """Marks a test that compares with PyTorch in the same run."""
+    missing = pytest.mark.skipif(torch is None, reason="torch is not installed")
+    return pytest.mark.live(missing(test))
+
+
 EXPECTED = Path(__file__).parents[1] / "expected" / "mt19937.npz"
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -214,6 +214,7 @@ def test_recorded() -> None:
     assert not differences(recorded.table("promotion"))
 
 
+@pytest.mark.live
 @pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 def test_live() -> None:
     assert not differences(theirs(recorded.LIVE))

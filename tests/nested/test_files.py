@@ -49,6 +49,7 @@ def test_weights_alone_are_the_same() -> None:
         assert all(torchshim.equal(a.detach(), b.detach()) for a, b in pairs), name
 
 
+@pytest.mark.live
 @pytest.mark.skipif(oracle.find_torch() is None, reason="needs torch 2.13.0")
 def test_exchange_live() -> None:
     torch: Any = oracle.find_torch()

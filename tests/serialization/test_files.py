@@ -170,6 +170,7 @@ def training_goes_on(torch):
     yield net.first(torch.ones(1, 4)), net.act(net.norm(torch.ones(2, 3)))
 
 
+@pytest.mark.live
 @pytest.mark.skipif(oracle.find_torch() is None, reason="needs torch 2.13.0")
 @pytest.mark.parametrize("legacy", [False, True])
 def test_exchange_live(legacy):
