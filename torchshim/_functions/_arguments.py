@@ -174,14 +174,17 @@ def dtype_of(function: str, dtype: Any) -> dtypes.dtype | None:
     return found
 
 
-def device_of(function: str, device: Any) -> Any:
-    """The device that a tensor will be on."""
+def device_of(function: str, device: Any, found_by: Any = resolve) -> Any:
+    """The device that a tensor will be on.
+
+    `found_by` is `linked` for functions that say so otherwise where it is missing.
+    """
     if device is None:
         return get_default_device()
     found = as_device(device)
     if found is None:
         raise TypeError(wrong(function, "device", 0, "torch.device", device))
-    return resolve(found)
+    return found_by(found)
 
 
 def check_options(
