@@ -188,7 +188,11 @@ def device_of(function: str, device: Any, found_by: Any = resolve) -> Any:
 
 
 def check_options(
-    function: str, layout: Any, pin_memory: Any, requires_grad: Any
+    function: str,
+    layout: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+    none_is_false: bool = True,
 ) -> None:
     """Refuses what is wrong or not supported among the rarer arguments."""
     if layout is not None and layout is not strided:
@@ -199,7 +203,8 @@ def check_options(
             "makes a sparse tensor without values"
         )
     for name, value in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
-        if value is not None and not isinstance(value, (bool, np.bool_)):
+        given = not (none_is_false and value is None)
+        if given and not isinstance(value, (bool, np.bool_)):
             raise TypeError(wrong(function, name, 0, "bool", value))
     if pin_memory and current_accelerator() is None:
         raise RuntimeError(

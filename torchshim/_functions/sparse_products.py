@@ -246,6 +246,21 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 # -- torch.sparse ----------------------------------------------------------------------
 
 
+def _check_reduced(sparse: Any, dense: Any) -> None:
+    count, shape = sparse.shape[1], dense.shape
+    if len(shape) != 2 or shape[0] != count:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {count} but got: "
+            f"dimension {len(shape)} and tensor.size[0] = {shape[0] if shape else 0}"
+        )
+    if dense.dtype is not sparse.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'other' to have scalar type "
+            f"{sparse.dtype.scalar_name}; but got torch.{dense.dtype.scalar_name}Tensor "
+            "instead (while checking arguments for sparse_mm_reduce)"
+        )
+
+
 _REDUCTIONS = {
     "sum": "sum",
     "mean": "mean",
@@ -294,7 +309,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
                 f"got {reduce}"
             )
         mat1 = matrix("mm", mat1)
-        check_product(mat1, mat2)
+        _check_reduced(mat1, mat2)
         return fns.sparse_mm_reduce(mat1._i, mat1._v, mat2, mat1.shape[0], kind)
     if is_sparse(mat1) and not is_sparse(mat2):
         return times_dense(mat1, mat2, "sparse_only_mm")
