@@ -526,3 +526,14 @@ torch.vsplit(x, torch.tensor(2))
 """)
 def arguments_of_layers(torch, line):
     return evaluate(torch, line, x=torch.ones(2, 2))
+
+
+@case
+def right_after_wrong(torch):
+    """What was refused once is taken where its numbers are integers: 2.0 equals 2."""
+    x = torch.arange(12.0).view(3, 4)
+    yield attempt(torch.unflatten, x, 1, (-1, 2.0)), torch.unflatten(x, 1, (-1, 2))
+    yield attempt(torch.unflatten, x, 1, (4.0, -1)), x.unflatten(1, (4, -1))
+    yield attempt(torch.rot90, x, 1, (0, 1.0)), torch.rot90(x, 1, (0, 1))
+    yield attempt(torch.rot90, x, 2, [0.0, 1]), torch.rot90(x, 2, [0, 1])
+    yield torch.rot90(x, 3, (0, True))

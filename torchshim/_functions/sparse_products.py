@@ -256,8 +256,9 @@ def _check_reduced(sparse: Any, dense: Any) -> None:
     if dense.dtype is not sparse.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'other' to have scalar type "
-            f"{sparse.dtype.scalar_name}; but got torch.{dense.dtype.scalar_name}Tensor "
-            "instead (while checking arguments for sparse_mm_reduce)"
+            f"{sparse.dtype.scalar_name}; but got "
+            f"torch.{dense.dtype.scalar_name}Tensor instead (while checking arguments "
+            "for sparse_mm_reduce)"
         )
 
 

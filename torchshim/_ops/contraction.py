@@ -48,8 +48,8 @@ def _tensordot(
     if input.dtype != other.dtype:
         raise RuntimeError("both inputs should have same dtype")
     wide = jnp.float32 if input.dtype in HALF else None
-    # Pairs are looked at one by one; whether a dimension is there twice comes after. One
-    # of size 1 broadcasts against its partner.
+    # Pairs are looked at one by one; whether a dimension is there twice comes after.
+    # One of size 1 broadcasts against its partner.
     for x, y in zip(dims_self, dims_other, strict=True):
         wrap_dim(x, input.ndim)
         wrap_dim(y, other.ndim)

@@ -145,7 +145,7 @@ def _tuple(value: Any) -> Ints:
     grad_fn="ViewBackward0",
     saves=(),
 )
-def unflatten(input: Array, dim: int, sizes: Any) -> Array:
+def unflatten(input: Array, dim: int, sizes: tuple[int, ...]) -> Array:
     """One dimension made several."""
     return input.reshape(split_shape(input.shape, dim, _sizes(sizes)))
 

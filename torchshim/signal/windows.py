@@ -11,6 +11,7 @@ tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,9 +50,10 @@ def _checked(name: str, M: Any, dtype: Any, layout: Any) -> tuple[int, dtypes.dt
         )
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    if not hasattr(M, "__index__"):
-        raise TypeError(wrong("linspace", "steps", 0, "int", M))
-    return M.__index__(), dtype
+    try:
+        return operator.index(M), dtype
+    except TypeError:
+        raise TypeError(wrong("linspace", "steps", 0, "int", M)) from None
 
 
 def _made(
