@@ -188,9 +188,10 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
         if isinstance(number, complex):
             raise RuntimeError(_overflow("double"))
         return float(number)
-    elif isinstance(value, (np.generic, np.ndarray)):
-        if dtype.category != dtypes.BOOL or isinstance(value, np.bool_):
-            value = value.item()
+    elif isinstance(value, np.bool_):
+        value = value.item()
+    elif dtype.category != dtypes.BOOL and isinstance(value, (np.generic, np.ndarray)):
+        value = value.item()
     if dtype.category == dtypes.COMPLEX:
         return complex(value)
     if dtype.is_floating_point:
