@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import numpy as np
 import pytest
 
 import torchshim as torch
@@ -97,7 +98,25 @@ def test_only_a_cuda_device_can_be_set():
     torch.mtia.init()
     torch.Stream(), torch.Stream().query(), torch.Stream() == torch.Stream()
     torch.Stream(device="cuda")
+    torch.Stream(device="hpu")
     torch.Stream(3.5)
+    torch.Generator("cuda")
+    torch.Generator("mps:1")
+    torch.Generator("xpu")
+    torch.Generator("xla")
+    torch.Generator("mtia")
+    torch.Generator("hpu")
+    torch.Generator("vulkan")
+    torch.Generator("privateuseone")
+    torch.sparse_coo_tensor([[0]], [1.0], device="cuda")
+    torch.sparse_coo_tensor(torch.ones(1, 1).long(), torch.ones(1), (2,), device="xpu")
+    torch.sparse_coo_tensor((2, 3), device="cuda:1")
+    torch.sparse_csr_tensor([0, 1], [0], [1.0], device="hpu")
+    torch.zeros(2, layout=torch.sparse_coo, device="cuda")
+    torch.eye(2).to_sparse().to("cuda")
+    torch.nested.nested_tensor([torch.ones(2)], device="cuda")
+    torch.nested.as_nested_tensor([torch.ones(2)], device="cuda")
+    torch.nested.as_nested_tensor(torch.ones(2, 2), device="cuda")
     torch.Stream().wait_stream(torch.Stream())
     torch.Event().record()
     torch.Event(enable_timing=True), torch.Event().query()
@@ -123,6 +142,15 @@ def blocks_without_a_gpu(torch):
     yield attempt(within, torch.cpu.stream(torch.cpu.current_stream()))
     yield attempt(within, torch.accelerator.device_index(0))
     yield attempt(within, torch.accelerator.device_index(None))
+
+
+@case
+def comparisons_on_a_missing_device(torch):
+    torch.set_default_device("cuda")
+    try:
+        yield attempt(torch.testing.assert_close, np.ones(2), np.ones(2))
+    finally:
+        torch.set_default_device(None)
 
 
 def test_the_usual_first_line():

@@ -288,6 +288,8 @@ class Signature:
                 left -= 1
             else:
                 at += 1
+        if at < count:  # a sequence comes first, so that it is all
+            return self._too_many(count)
         if left > 0:
             return self._unexpected(kwargs, count)
         return None

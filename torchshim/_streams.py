@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from torchshim._core.device import as_device, current_accelerator, resolve
+from torchshim._core.device import as_device, current_accelerator, linked
 from torchshim._core.device import device as Device
 from torchshim._core.record import local
 from torchshim._functions._arguments import wrong
@@ -36,12 +36,7 @@ def device_of(what: str, given: Any) -> Device:
         raise TypeError(wrong(what, "device", 1, "torch.device", given))
     if found.type in ("cpu", "meta"):
         return Device(found.type)
-    try:
-        return resolve(found)
-    except AssertionError:
-        raise RuntimeError(
-            f"PyTorch is not linked with support for {found.type} devices"
-        ) from None
+    return linked(found)
 
 
 class _Current(threading.local):

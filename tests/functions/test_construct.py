@@ -17,6 +17,16 @@ from torchshim import _errors
 torch.tensor([[1,2],[3]])
 torch.tensor([[1,2],3])
 torch.tensor([1,[2,3]])
+torch.tensor([0, [0], 1], dtype=torch.bool)
+torch.tensor([True, [True]])
+torch.tensor([0, 'a'], dtype=torch.bool)
+torch.tensor([1.0, None], dtype=torch.bool)
+torch.tensor([0, 0.5, 0j, np.int64(3), np.float64(0)], dtype=torch.bool)
+torch.tensor([0, np.float32(0)], dtype=torch.bool)
+torch.tensor([0, np.array(1.0)], dtype=torch.bool)
+torch.tensor([1.0], requires_grad=None)
+torch.tensor([1.0], pin_memory=None)
+torch.frombuffer(bytearray(8), dtype=torch.float32, requires_grad=None)
 torch.tensor('a')
 torch.tensor(['a'])
 torch.tensor([['a','b']])
@@ -200,6 +210,18 @@ def capsules_and_scalars_of_numpy(torch, options):
     yield made, made.data_ptr() == x.data_ptr()
     yield attempt(torch.asarray, capsule)
     yield attempt(lambda: torch.asarray(np.float64(0.5), **options))
+
+
+@case
+def instances_of_subclasses_by_tensors(torch):
+    class Labelled(torch.Tensor):
+        pass
+
+    for dtype in (torch.int64, torch.bool, torch.float64, torch.float32):
+        x = torch.ones(2, dtype=dtype)
+        made = Labelled(x)
+        yield made, type(made).__name__, made.data_ptr() == x.data_ptr()
+        yield attempt(torch.FloatTensor, x)
 
 
 @case

@@ -370,6 +370,23 @@ def out_of_range(torch, line):
     return evaluate(torch, line)
 
 
+@case.lines("""
+x[None, 9]
+x[0, None, 7]
+x[..., 9]
+x[None, 0, None, 9]
+x[True, 9]
+x[None, torch.tensor(9)]
+x[..., 0, 9, i]
+x[None, -3, i]
+x[None, 9] = 1
+x[..., 9] = 1
+x[None, 9, i] = 1
+""")
+def places_of_integers_out_of_range(torch, line):
+    return evaluate(torch, line, **setting(torch))
+
+
 @case
 def masks_of_bytes(torch):
     x = torch.arange(12.0).reshape(3, 4)

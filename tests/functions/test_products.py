@@ -6,6 +6,9 @@ from tests.oracle import attempt, case, evaluate
 
 
 @case.lines(r"""
+torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 3, 2), ([2, 1, 3], [1, 2, 0]))
+torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 3, 2), ([1, 9], [0, 1]))
+torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 3, 2), ([1, 1], [0, 0]))
 torch.einsum("i->", u[0])
 torch.einsum("ij->ji", u)
 torch.einsum("ij->i", u > 2)

@@ -12,6 +12,8 @@ from tests.oracle import case, evaluate
 
 @case.lines(r"""
 torch.arange(1j)
+torch.arange(1, 4, float('nan'))
+torch.range(1, 4, float('nan'))
 torch.arange(0,1,1j)
 torch.arange(5)
 torch.arange(5.)

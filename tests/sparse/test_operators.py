@@ -125,6 +125,9 @@ s[1, 2], h[0], h[2, 1], e[0, 1]
 s[:, 0], s[..., -1], s[0, ...], s[-1, :], s[:9, 1], s[:, torch.tensor(0)]
 s[None], s[0, None], s[None, 1, None, 2], h[:, 0], h[..., 1, None], h[2, None, 1]
 s[:, 5]
+s[None, 5]
+s[0, None, 5]
+s[..., 5]
 s[-9]
 s[0, 0, 0]
 s.unsqueeze(0)
@@ -187,6 +190,10 @@ torch.addmm(d[:2], s, d)
 d.t() + s
 s.abs()
 torch.sparse.mm(s.to_sparse_csr(), d)
+torch.sparse.mm(s.to_sparse_csr(), d, "sum")
+torch.sparse.mm(s.to_sparse_csr(), d.relu() * 0, "max")
+torch.sparse.mm(s.to_sparse_csr(), d * 0, "amin")
+torch.sparse.mm(s.to_sparse_csr(), d, "mean")
 s.to_sparse_csr().t()
 d.to_sparse() * 2
 """)
@@ -228,6 +235,13 @@ torch.sparse.mm(c, torch.ones(3, 2), "sum")
 torch.sparse.mm(c, torch.ones(3, 2), "mean")
 torch.sparse.mm(c, torch.ones(3, 2), "amax")
 torch.sparse.mm(c, torch.ones(3, 2), "amin")
+torch.sparse.mm(c, torch.ones(3, 2), "min")
+torch.sparse.mm(c, torch.ones(3, 2), "prod")
+torch.sparse.mm(c, torch.ones(3, 2), "mode")
+torch.sparse.mm(c, torch.ones(2, 2), "sum")
+torch.sparse.mm(c, torch.ones(3, 2, dtype=torch.float64), "max")
+torch.sparse.mm(c, torch.ones(3, 2), 1)
+torch.sparse.mm(c.to_sparse_csc(), torch.ones(3, 2), "sum")
 torch.addmm(torch.ones(2, 2), c, torch.ones(3, 2))
 torch.sparse.sampled_addmm(c, torch.ones(2, 4), torch.ones(4, 3), beta=2., alpha=.5)
 c.t() @ torch.ones(2, 2)

@@ -38,6 +38,7 @@ _LISTED = (
     "lazy, vulkan, mps, meta, hpu, mtia, privateuseone"
 )
 _STRING = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?", re.ASCII)
+_UNLINKED = "PyTorch is not linked with support for {} devices"
 _MTIA_HINT = (
     ". Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your "
     "python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your "
@@ -545,7 +546,7 @@ def check_available(wanted: device) -> None:
             )
         if kind in ("privateuseone", "hpu"):
             raise ModuleNotFoundError(f"No module named 'torch.{kind}'")
-        raise RuntimeError(f"PyTorch is not linked with support for {kind} devices")
+        raise RuntimeError(_UNLINKED.format(kind))
     if wanted.index is not None and not 0 <= wanted.index < count:
         raise RuntimeError(
             "CUDA error: invalid device ordinal\nGPU device may be out of range, do "
@@ -571,6 +572,14 @@ def resolve(wanted: device) -> device:
     if wanted.index is not None:
         return wanted
     return _make(wanted.type, current_index(wanted.type))
+
+
+def linked(wanted: device) -> device:
+    """As `resolve`, for functions that do not try to start the missing library."""
+    try:
+        return resolve(wanted)
+    except (AssertionError, ModuleNotFoundError):
+        raise RuntimeError(_UNLINKED.format(wanted.type)) from None
 
 
 def jax_device(wanted: device) -> JaxDevice:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.call import Call, intern_call
+from torchshim._core.call import Call, forget_call, intern_call, known_call
 from torchshim._core.callers import caller
 from torchshim._core.integers import BOUND, punched
 from torchshim._core.meta import Meta
@@ -143,10 +143,15 @@ class Learning(Trie):
         if found is None:
             default = dtypes.get_default_dtype()
             template = tuple(template)
-            call = intern_call(
-                (op, template, default), lambda: Call(op, template, default, op.writes)
-            )
-            found = self.extend(key, call, operands, len(values), met)
+            fields = op, template, default
+            known = known_call(fields)
+            call = intern_call(fields, lambda: Call(op, template, default, op.writes))
+            try:
+                found = self.extend(key, call, operands, len(values), met)
+            except Exception:
+                if not known:
+                    forget_call(fields)
+                raise
         self.advance(found, values)
         return found
 

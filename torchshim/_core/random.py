@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchshim._core.device import as_device, device, resolve
+from torchshim._core.device import as_device, device, device_count, resolve
 from torchshim._core.dtypes import type_name
 from torchshim._core.mt19937 import MT19937
 from torchshim._core.threefry import Threefry
@@ -46,8 +46,8 @@ class Generator:
                 "Generator(): argument 'device' (position 1) must be torch.device, not "
                 f"{type_name(type(device))}"
             )
-        if wanted.type == "meta":
-            raise RuntimeError("META device type not an accelerator.")
+        if wanted.type != "cpu" and not device_count(wanted.type):
+            raise RuntimeError(_without_generator(wanted.type))
         self._device = resolve(wanted)
         self.engine: Any = _engine_for(self._device)
 
@@ -129,6 +129,44 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {hex(id(self))}>"
+
+
+# What PyTorch says of accelerators whose library it lacks.
+_WITHOUT_GENERATOR = {
+    "cuda": (
+        "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its "
+        "backend into two shared libraries: a CPU library and a CUDA library; this "
+        "error has occurred because you are trying to use some CUDA functionality, but "
+        "the CUDA library has not been loaded by the dynamic linker for some reason.  "
+        "The CUDA library MUST be loaded, EVEN IF you don't directly use any symbols "
+        "from the CUDA library! One common culprit is a lack of -Wl,--no-as-needed in "
+        "your link arguments; many dynamic linkers will delete dynamic library "
+        "dependencies if you don't depend on any of their symbols.  You can check if "
+        "this has occurred by using ldd on your binary to see if there is a dependency "
+        "on *_cuda.so library."
+    ),
+    "xpu": "Cannot get XPU generator without ATen_xpu library.",
+    "xla": (
+        "Cannot get XLA generator without torch_xla library. This error has occurred "
+        "because you are trying to use some XLA functionality, but the XLA library has "
+        "not been loaded by the dynamic linker. You must load xla libraries by `import "
+        "torch_xla`"
+    ),
+    "mps": "Cannot execute getNewGenerator() without MPS backend.",
+    "mtia": "Cannot execute getNewGenerator() without MTIA backend.",
+    "hpu": "Backend doesn`t support getNewGenerator()",
+    "hip": "Backend doesn`t support getNewGenerator()",
+    "privateuseone": (
+        "Please register PrivateUse1HooksInterface by "
+        "`RegisterPrivateUse1HooksInterface` first."
+    ),
+}
+
+
+def _without_generator(kind: str) -> str:
+    """The error about a generator for a device that is not there."""
+    found = _WITHOUT_GENERATOR.get(kind)
+    return found or f"{kind.upper()} device type not an accelerator."
 
 
 def _engine_for(where: device) -> Engine:

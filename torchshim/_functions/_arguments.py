@@ -174,18 +174,25 @@ def dtype_of(function: str, dtype: Any) -> dtypes.dtype | None:
     return found
 
 
-def device_of(function: str, device: Any) -> Any:
-    """The device that a tensor will be on."""
+def device_of(function: str, device: Any, found_by: Any = resolve) -> Any:
+    """The device that a tensor will be on.
+
+    `found_by` is `linked` for functions that say so otherwise where it is missing.
+    """
     if device is None:
         return get_default_device()
     found = as_device(device)
     if found is None:
         raise TypeError(wrong(function, "device", 0, "torch.device", device))
-    return resolve(found)
+    return found_by(found)
 
 
 def check_options(
-    function: str, layout: Any, pin_memory: Any, requires_grad: Any
+    function: str,
+    layout: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+    none_is_false: bool = True,
 ) -> None:
     """Refuses what is wrong or not supported among the rarer arguments."""
     if layout is not None and layout is not strided:
@@ -196,7 +203,8 @@ def check_options(
             "makes a sparse tensor without values"
         )
     for name, value in (("pin_memory", pin_memory), ("requires_grad", requires_grad)):
-        if value is not None and not isinstance(value, (bool, np.bool_)):
+        given = not (none_is_false and value is None)
+        if given and not isinstance(value, (bool, np.bool_)):
             raise TypeError(wrong(function, name, 0, "bool", value))
     if pin_memory and current_accelerator() is None:
         raise RuntimeError(

@@ -7,6 +7,7 @@ https://docs.pytorch.org/docs/2.13/generated/torch.tensor.html.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -187,14 +188,17 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
         if isinstance(number, complex):
             raise RuntimeError(_overflow("double"))
         return float(number)
-    elif isinstance(value, (np.generic, np.ndarray)):
+    elif isinstance(value, np.bool_):
+        value = value.item()
+    elif dtype.category != dtypes.BOOL and isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if dtype.category == dtypes.COMPLEX:
         return complex(value)
     if dtype.is_floating_point:
         return math.ldexp(value, 0)  # `float` would take strings, in other words
     if dtype.category == dtypes.BOOL:
-        return bool(value)
+        whole = not isinstance(value, (float, complex))
+        return bool(operator.index(value) if whole else value)
     if isinstance(value, float):
         if not math.isfinite(value) or (value < 0 and not np.iinfo(dtype.np).min):
             raise RuntimeError(_overflow(dtype.name))

@@ -144,7 +144,7 @@ def tensor(
             f"tensor() takes 1 positional argument but {len(args)} were given"
         )
     dtype = dtype_of("tensor", dtype)
-    check_options("tensor", None, pin_memory, requires_grad)
+    check_options("tensor", None, pin_memory, requires_grad, none_is_false=False)
     if isinstance(data, TensorBase):
         warn(
             "To copy construct from a tensor, it is recommended to use "
@@ -256,6 +256,7 @@ def frombuffer(
     tensor([1, 2], dtype=torch.uint8)
     """
     dtype = dtype_of("frombuffer", dtype)
+    check_options("frombuffer", None, False, requires_grad, none_is_false=False)
     if dtype is None:
         raise missing("frombuffer", "dtype")
     try:

@@ -161,12 +161,22 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return take_tensors(view, indices)
 
 
-def out_of_bounds(index: int, dim: int, n: int) -> Exception:
+def out_of_bounds(index: int, place: int, n: int) -> Exception:
+    """The error about an integer that a dimension of size `n` lacks.
+
+    The dimension it tells is the integer's place in the index as it was written, with
+    what takes no dimension (None) and what takes several (Ellipsis) counted as one.
+    """
     if not -(2**63) <= index < 2**63:
         return ValueError("Overflow when unpacking long long")
     return IndexError(
-        f"index {index} is out of bounds for dimension {dim} with size {n}"
+        f"index {index} is out of bounds for dimension {place} with size {n}"
     )
+
+
+def _place(index: tuple[Any, ...], before: int) -> int:
+    """Where the integer stands that comes after so many others."""
+    return [i for i, item in enumerate(index) if item.__class__ is int][before]
 
 
 def slice_of(index: slice, n: int) -> tuple[int, tuple[int, int]]:
@@ -207,7 +217,7 @@ def plan_of(
             if not -n <= item < n:
                 if len(index) > len(shape):
                     return None
-                raise out_of_bounds(item, dim, n)
+                raise out_of_bounds(item, _place(index, plan.count(PICK)), n)
             starts.append(item + n if item < 0 else item)
             plan.append(PICK)
             dim += 1
@@ -312,12 +322,12 @@ def resolve(
     tensors: dict[int, Any] = {}
     dim = place = 0
     changed = False
-    for item in items:
+    for at, item in enumerate(items):
         kind = item.__class__
         if kind is int:
             n = _size(shape, dim)
             if not -n <= item < n:
-                raise out_of_bounds(item, dim, n)
+                raise out_of_bounds(item, at, n)
             starts.append(item + n if item < 0 else item)
             plan.append(PICK)
             dim += 1

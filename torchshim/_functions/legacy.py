@@ -76,7 +76,7 @@ def legacy(
         return filled("new", tuple(first), None, dtype, where)
     if isinstance(first, TensorBase):
         own = first._tmeta
-        if cls is not Tensor and own.dtype is not dtype:
+        if not issubclass(cls, Tensor) and own.dtype is not dtype:
             raise TypeError(f"expected {_options(dtype)} (got {_options(own.dtype)})")
         return fns.alias(first)
     if hasattr(first, "_as_tensor"):  # storages have it

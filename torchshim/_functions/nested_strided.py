@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from torchshim._core.device import device
+from torchshim._core.device import device, linked
 from torchshim._core.layout import contiguous_format
 from torchshim._core.record import untracked
 from torchshim._derived import fns
 from torchshim._errors import triggered, warn_once
 from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
+from torchshim._functions._arguments import device_of
 from torchshim._functions.composed import FACTS, knows_facts, meta_with
 from torchshim._functions.creation import placed
 from torchshim._functions.joining import cat
@@ -358,6 +359,8 @@ def same_sizes(a: Any, b: Any) -> bool:
 
 def of_list(tensors: Sequence[Any], dtype: Any = None, device: Any = None) -> Any:
     """A nested tensor with the history of a list of tensors."""
+    if device is not None:
+        device = device_of("nested_tensor", device, linked)
     if not tensors:
         empty = placed(np.zeros(0, np.float32), _CPU)
         return strided(empty.to(dtype=dtype, device=device), Arrangement([]))

@@ -327,6 +327,10 @@ def unsafe_split_with_sizes(
     return _loosened(fns.unsafe_sizes(input, sizes, at))
 
 
+def _is_place(value: Any) -> bool:
+    return hasattr(value, "__index__")
+
+
 @public(method=True)
 def tensor_split(input: Tensor, indices_or_sections: Any, /, dim: int = 0) -> Any:
     """The tensor in so many pieces as even as can be, or cut at given places.
@@ -372,6 +376,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, /, dim: int = 0) -> An
         size, more = divmod(n, given)
         cuts = [i * size + min(i, more) for i in range(given + 1)]
         return tuple(piece(input, at, a, b - a) for a, b in itertools.pairwise(cuts))
+    places = isinstance(given, (tuple, list)) and all(map(_is_place, given))
+    if not places:
+        raise unfit("tensor_split")
     cuts = [0, *(int(c) for c in given), n]
     found = []
     for a, b in itertools.pairwise(cuts):

@@ -129,7 +129,7 @@ def arange(
 
 def _length(start: Any, end: Any, step: Any, dtype: dtypes.dtype) -> int:
     """How many numbers a range has; raises for one that has none to give."""
-    if step == 0:
+    if not (step < 0 or step > 0):  # nor NaN
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.device import current_accelerator
+from torchshim._core.device import current_accelerator, linked
 from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.meta import Size
@@ -66,13 +66,15 @@ def _tensor(function: str, value: Any, dtype: Any, device: Any) -> Any:
     """An argument as a tensor: one that is given, or data."""
     if isinstance(value, TensorBase):
         given: Any = value
-        if device is not None or dtype is not None:
-            given = given.to(
-                device=given.device if device is None else device_of(function, device),
-                dtype=given.dtype if dtype is None else dtype,
-            )
-        return given
-    return tensor_from(value, dtype, device_of(function, device))
+        if device is None and dtype is None:
+            return given
+        return given.to(
+            device=given.device
+            if device is None
+            else device_of(function, device, linked),
+            dtype=given.dtype if dtype is None else dtype,
+        )
+    return tensor_from(value, dtype, device_of(function, device, linked))
 
 
 def _role(values: Any, requires_grad: bool, node: str) -> Any:
@@ -128,7 +130,8 @@ def sparse_coo_tensor(
         given = indices if size is None else size
         if given is None:
             raise TypeError(f"{function}() missing required argument 'indices'")
-        return empty_coo(size_of(function, (given,)), dtype, device, requires_grad)
+        where = device_of(function, device, linked)
+        return empty_coo(size_of(function, (given,)), dtype, where, requires_grad)
     check = checked(check_invariants)
     values = _tensor(function, values, dtype, device)
     indices = _tensor(function, indices, dtypes.int64, values.device)

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import combination, tensor_argument
+from torchshim._functions._arguments import combination, tensor_argument, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
@@ -246,13 +246,40 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 # -- torch.sparse ----------------------------------------------------------------------
 
 
+def _check_reduced(sparse: Any, dense: Any) -> None:
+    count, shape = sparse.shape[1], dense.shape
+    if len(shape) != 2 or shape[0] != count:
+        raise RuntimeError(
+            f"Expected a tensor of dimension 2 and tensor.size[0] == {count} but got: "
+            f"dimension {len(shape)} and tensor.size[0] = {shape[0] if shape else 0}"
+        )
+    if dense.dtype is not sparse.dtype:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'other' to have scalar type "
+            f"{sparse.dtype.scalar_name}; but got "
+            f"torch.{dense.dtype.scalar_name}Tensor instead (while checking arguments "
+            "for sparse_mm_reduce)"
+        )
+
+
+_REDUCTIONS = {
+    "sum": "sum",
+    "mean": "mean",
+    "amax": "amax",
+    "max": "amax",
+    "amin": "amin",
+    "min": "amin",
+}
+
+
 @public(namespaces=("sparse",), name="mm")
 @handles("sparse.mm", "sparse.sparse_mm")
 def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
     """The product of matrices of which one, at least, is sparse.
 
-    Two sparse ones have a sparse product. With `reduce` ("sum", "mean", "amax",
-    "amin"), for a CSR and a dense matrix, each element is that of its terms.
+    Two sparse ones have a sparse product. With `reduce` ("sum", "mean", "amax" or
+    "max", "amin" or "min"), for a CSR and a dense matrix, each element is that of its
+    terms.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.sparse.mm.html
 
@@ -265,18 +292,26 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Tensor:
     tensor_argument("_sparse_mm", "sparse", 1, mat1)
     tensor_argument("_sparse_mm", "dense", 2, mat2)
     if reduce is not None:
+        if not isinstance(reduce, str):
+            raise TypeError(wrong("_sparse_mm", "reduce", 3, "str", reduce))
         if not is_sparse(mat1) or mat1.is_sparse or is_sparse(mat2):
             refuse("sparse.mm with reduce", mat1)
-        if reduce not in ("sum", "mean", "amax", "amin"):
+        layout = LAYOUT_TEXTS[mat1.layout.name]
+        if layout != "SparseCsr":
             raise RuntimeError(
-                "reduce argument must be either sum, prod, mean, amax or amin, got "
-                f"{reduce}"
+                f"sparse_mm_reduce: expect self to be SparseCsr, got {layout}"
             )
-        if reduce != "sum":
-            mat1 = matrix("mm", mat1)
-            check_product(mat1, mat2)
-            rows = mat1.shape[0]
-            return fns.sparse_mm_reduce(mat1._i, mat1._v, mat2, rows, reduce)
+        kind = _REDUCTIONS.get(reduce)
+        if kind is None:
+            raise RuntimeError(
+                "sparse_mm_reduce: reduce type of prod has not been enabled."
+                if reduce == "prod"
+                else "reduce argument must be either sum, prod, mean, amax or amin, "
+                f"got {reduce}"
+            )
+        mat1 = matrix("mm", mat1)
+        _check_reduced(mat1, mat2)
+        return fns.sparse_mm_reduce(mat1._i, mat1._v, mat2, mat1.shape[0], kind)
     if is_sparse(mat1) and not is_sparse(mat2):
         return times_dense(mat1, mat2, "sparse_only_mm")
     if is_sparse(mat1):

@@ -15,6 +15,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import size_of, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
+from torchshim._functions.indexing import out_of_bounds
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import expect_coo
 from torchshim._functions.sparse_elements import become
@@ -204,11 +205,10 @@ def getitem(self: Any, index: Any) -> Any:
     given = sum(one is not None and one is not Ellipsis for one in whole)
     if given > self.ndim:
         raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
-    found, dim, taken = self, 0, 0
-    for one in whole:
+    found, dim = self, 0
+    for place, one in enumerate(whole):
         if one is Ellipsis:
             dim += self.ndim - given
-            taken += self.ndim - given
             continue
         if one is None:
             sparse = is_sparse(found)
@@ -221,15 +221,11 @@ def getitem(self: Any, index: Any) -> Any:
         elif _is_integer(one):
             at = operator.index(one)
             if not -length <= at < length:
-                raise IndexError(
-                    f"index {at} is out of bounds for dimension {taken} with size "
-                    f"{length}"
-                )
+                raise out_of_bounds(at, place, length)
             sparse = is_sparse(found)
             found = select(found, dim, at) if sparse else found.select(dim, at)
         else:
             refuse("indexing by anything but integers", self)
-        taken += 1
     if found is self:
         refuse("indexing by slices alone", self)
     return found

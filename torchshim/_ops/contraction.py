@@ -48,13 +48,12 @@ def _tensordot(
     """Products summed over pairs of dimensions."""
     if input.dtype != other.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    # Dimensions out of range are errors before sizes that differ; doubled ones after.
-    for dims, ndim in ((dims_self, input.ndim), (dims_other, other.ndim)):
-        for d in dims:
-            wrap_dim(d, ndim)
     wide = jnp.float32 if input.dtype in HALF else None
-    # A dimension of size 1 broadcasts against its partner.
+    # Pairs are looked at one by one; whether a dimension is there twice comes after.
+    # One of size 1 broadcasts against its partner.
     for x, y in zip(dims_self, dims_other, strict=True):
+        wrap_dim(x, input.ndim)
+        wrap_dim(y, other.ndim)
         if input.shape[x] != other.shape[y]:
             if other.shape[y] == 1:
                 input = input.sum(x, keepdims=True, dtype=input.dtype)

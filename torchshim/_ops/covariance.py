@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
+from torchshim._errors import triggered
 from torchshim._ops._common import quotient
 from torchshim._ops._reducing import dense, is_complex
 
@@ -53,9 +54,10 @@ def _cov_warning(
     number = shape[1] if len(shape) == 2 else math.prod(shape)
     if fweights is not None or aweights is not None or number - correction > 0:
         return None
-    return (
+    return triggered(
         "cov(): degrees of freedom is <= 0. Correction should be strictly less than "
-        "the number of observations."
+        "the number of observations.",
+        "aten/src/ATen/native/Correlation.cpp:129",
     )
 
 

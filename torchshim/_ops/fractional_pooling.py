@@ -64,6 +64,12 @@ def _check(n: int, input: Array, samples: Array, kernel: Ints, out: Ints) -> Non
         raise RuntimeError(
             f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}."
         )
+    negative = [o for o in out if o < 0]
+    if negative:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {negative[0]}: "
+            f"{[*input.shape[:-n], *out]}"
+        )
 
 
 def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:

@@ -366,7 +366,7 @@ def _turned(shape: Ints, input: Any, k: int, dims: Any) -> Ints | None:
 
 
 @op(layout=Arranged(_turned), grad_fn="Rot90Backward0", saves=(), out=False)
-def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
+def rot90(input: Array, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Array:
     """The plane of two dimensions turned by 90 degrees, `k` times."""
     a, b = _rotation(input.shape, k, dims)
     turns = k % 4

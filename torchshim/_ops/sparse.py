@@ -70,16 +70,27 @@ for _name, _node, _function in (
 def sparse_mm_reduce(
     indices: Array, values: Array, dense: Array, count: int, reduce: str
 ) -> Array:
-    """As a product, with another reduction than the sum of each row's terms."""
+    """As a product, by the sum, mean, greatest or least of each row's terms.
+
+    Of equal terms the first has the gradient.
+    """
     rows = indices[0]
     gathered = jnp.take(dense, indices[1], axis=0, mode="clip")
     terms = values.reshape(-1, *(1 for _ in dense.shape[1:])) * gathered
-    number = jax.ops.segment_sum(jnp.ones_like(rows), rows, count)[:, None]
-    if reduce == "mean":
+    n = len(rows)
+    if reduce in ("sum", "mean") or not n:
         total = jax.ops.segment_sum(terms, rows, count)
+        if reduce != "mean":
+            return total
+        number = jax.ops.segment_sum(jnp.ones_like(rows), rows, count)[:, None]
         return total / jnp.maximum(number, 1).astype(total.dtype)
     extreme = jax.ops.segment_max if reduce == "amax" else jax.ops.segment_min
-    return jnp.where(number > 0, extreme(terms, rows, count), 0)
+    known = jax.lax.stop_gradient(terms)
+    best = jnp.take(extreme(known, rows, count), rows, axis=0)
+    order = jnp.where((known == best) | jnp.isnan(known), jnp.arange(n)[:, None], n)
+    first = jax.ops.segment_min(order, rows, count)  # beyond `n`: a row without terms
+    chosen = jnp.take_along_axis(terms, jnp.minimum(first, n - 1), axis=0)
+    return jnp.where(first < n, chosen, 0)
 
 
 @op(grad_fn="CoalesceBackward0", **_PRIVATE)

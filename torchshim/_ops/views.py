@@ -145,7 +145,7 @@ def _tuple(value: Any) -> Ints:
     grad_fn="ViewBackward0",
     saves=(),
 )
-def unflatten(input: Array, dim: int, sizes: Any) -> Array:
+def unflatten(input: Array, dim: int, sizes: tuple[int, ...]) -> Array:
     """One dimension made several."""
     return input.reshape(split_shape(input.shape, dim, _sizes(sizes)))
 
@@ -255,6 +255,8 @@ def permute(input: Array, dims: Shape) -> Array:
 def _moved(
     shape: Ints, strides: Ints, offset: int, source: Any, destination: Any
 ) -> Geometry:
+    if isinstance(source, int) != isinstance(destination, int):
+        raise TypeError("movedim() received an invalid combination of arguments")
     order = moved(len(shape), _tuple(source), _tuple(destination))
     return _permuted(shape, strides, offset, order)
 

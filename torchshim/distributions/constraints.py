@@ -380,11 +380,12 @@ class _LowerTriangular(_Matrix):
 
 class _LowerCholesky(_Matrix):
     def check(self, value: Any) -> Any:
+        lower = _is_lower(value)
         if isinstance(value, np.ndarray):
             diagonal = value.diagonal(axis1=-2, axis2=-1)
         else:
             diagonal = value.diagonal(dim1=-2, dim2=-1)
-        return _is_lower(value) & (diagonal > 0).all(-1)
+        return lower & (diagonal > 0).all(-1)
 
 
 class _CorrCholesky(_Matrix):

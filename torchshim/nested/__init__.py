@@ -98,6 +98,8 @@ def as_nested_tensor(
             "supported"
         )
     if layout is None or layout is _strided:
+        if not several:
+            return _of_list(list(ts.to(device=device, dtype=dtype)))
         return _of_list(list(ts), dtype, device)
     if layout is not _JAGGED:
         raise _unsupported("tensors", layout)

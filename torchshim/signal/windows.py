@@ -11,6 +11,7 @@ tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +21,7 @@ from torchshim import _functions  # noqa: F401 -- makes its functions public
 from torchshim._core import dtypes
 from torchshim._core.layout import strided
 from torchshim._functions import windows as shapes
-from torchshim._functions._arguments import device_of
+from torchshim._functions._arguments import check_options, device_of, wrong
 from torchshim._tensor import Tensor
 
 __all__ = [
@@ -38,7 +39,8 @@ __all__ = [
 ]
 
 
-def _checked(name: str, M: int, dtype: Any, layout: Any) -> dtypes.dtype:
+def _checked(name: str, M: Any, dtype: Any, layout: Any) -> tuple[int, dtypes.dtype]:
+    """The length of a window as an integer, and its dtype."""
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -48,12 +50,16 @@ def _checked(name: str, M: int, dtype: Any, layout: Any) -> dtypes.dtype:
         )
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    return dtype
+    try:
+        return operator.index(M), dtype
+    except TypeError:
+        raise TypeError(wrong("linspace", "steps", 0, "int", M)) from None
 
 
 def _made(
     name: str, values: np.ndarray, dtype: Any, device: Any, requires_grad: bool
 ) -> Tensor:
+    check_options("tensor", None, False, requires_grad, none_is_false=False)
     return shapes.from_values(values, dtype, device_of(name, device), requires_grad)
 
 
@@ -74,7 +80,7 @@ def exponential(
     requires_grad: bool = False,
 ) -> Tensor:
     """`exp(-abs(n - center) / tau)`; Poisson's window."""
-    dtype = _checked("exponential", M, dtype, layout)
+    M, dtype = _checked("exponential", M, dtype, layout)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -95,7 +101,7 @@ def cosine(
     requires_grad: bool = False,
 ) -> Tensor:
     """Half a period of a sine."""
-    dtype = _checked("cosine", M, dtype, layout)
+    M, dtype = _checked("cosine", M, dtype, layout)
     n = M + 1 if not sym and M > 1 else max(M, 1)
     values = np.sin((np.arange(M) + 0.5) * (np.pi / n))
     return _made("cosine", values, dtype, device, requires_grad)
@@ -112,7 +118,7 @@ def gaussian(
     requires_grad: bool = False,
 ) -> Tensor:
     """`exp(-(n - center) ** 2 / (2 * std ** 2))`."""
-    dtype = _checked("gaussian", M, dtype, layout)
+    M, dtype = _checked("gaussian", M, dtype, layout)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     center = (M if not sym and M > 1 else M - 1) / 2
@@ -131,7 +137,7 @@ def kaiser(
     requires_grad: bool = False,
 ) -> Tensor:
     """Kaiser's window, of which `beta` is the shape."""
-    dtype = _checked("kaiser", M, dtype, layout)
+    M, dtype = _checked("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     values = np.ones(M) if M < 2 else shapes.kaiser(M, beta, _periods(M, sym))
@@ -148,7 +154,7 @@ def bartlett(
     requires_grad: bool = False,
 ) -> Tensor:
     """A triangle."""
-    dtype = _checked("bartlett", M, dtype, layout)
+    M, dtype = _checked("bartlett", M, dtype, layout)
     values = np.ones(M) if M < 2 else shapes.triangle(M, _periods(M, sym))
     return _made("bartlett", values, dtype, device, requires_grad)
 
@@ -164,7 +170,7 @@ def general_cosine(
     requires_grad: bool = False,
 ) -> Tensor:
     """A sum of cosines with the coefficients `a`, with alternating signs."""
-    dtype = _checked("general_cosine", M, dtype, layout)
+    M, dtype = _checked("general_cosine", M, dtype, layout)
     if M < 2:
         return _made("general_cosine", np.ones(M), dtype, device, requires_grad)
     if not isinstance(a, Iterable):

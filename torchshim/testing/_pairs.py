@@ -344,7 +344,7 @@ class TensorLikePair(Pair):
     def _to_tensor(self, tensor_like: Any) -> Any:
         if isinstance(tensor_like, Tensor):
             return tensor_like
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        with contextlib.suppress(Exception):
             return as_tensor(tensor_like)
         self._inputs_not_supported()
 
