@@ -321,3 +321,19 @@ def test_large_arrays_held_elsewhere_do(compiled):
     local.rec.flush()
     assert compiled() == made + 2
     assert held[-1] == 2 and a[-1] == 4
+
+
+def test_what_is_known_of_a_state_goes_with_its_programs():
+    cache = program.ProgramCache(bound=2)
+    first, second = (State(None, ROOT, name) for name in ("a", "b"))
+    cache.add((first, (0,), ()), "one")
+    cache.add((first, (1,), (2,)), "two")
+    assert cache.variants_of(first) == [((0,), ()), ((1,), (2,))]
+    cache.add((second, (0,), ()), "three")
+    assert cache.variants_of(first) == [((1,), (2,))]
+    cache.add((second, (0,), ()), "again")
+    assert cache.variants_of(second) == [((0,), ())]
+    cache.forget({id(first.top)})
+    assert cache.variants_of(first) == []
+    assert list(cache._variants) == [second]
+    assert cache.get((second, (0,), ())) == "again"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import functools
 import sys
 from typing import Any
 
@@ -21,20 +20,30 @@ _IN_PLACE_ADD = next(
 )
 
 
+class _OwnModules(dict[str, bool]):
+    """Which modules are this package's, by their names."""
+
+    def __missing__(self, name: str) -> bool:
+        if len(self) >= 4096:
+            self.clear()
+        own = name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
+        self[name] = own
+        return own
+
+
+# The walks over frames look it up without a call.
+own_modules = _OwnModules()
+
+
 def is_own(frame: Any) -> bool:
     """Whether a frame runs code of this package."""
-    return _is_own_module(frame.f_globals.get("__name__", ""))
-
-
-@functools.lru_cache(4096)
-def _is_own_module(name: str) -> bool:
-    return name.partition(".")[0] == _PACKAGE and not name.endswith("__main__")
+    return own_modules[frame.f_globals.get("__name__", "")]
 
 
 def caller() -> tuple[str, int] | None:
     """The line of the user's program that a slow path was entered from."""
     frame: Any = sys._getframe(1)
-    while frame is not None and is_own(frame):
+    while frame is not None and own_modules[frame.f_globals.get("__name__", "")]:
         frame = frame.f_back
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 

@@ -28,7 +28,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-from torchshim._core.callers import INLINE, caller, is_own
+from torchshim._core.callers import INLINE, caller, is_own, own_modules
 from torchshim._core.state import State
 
 # How many beginnings of iterations, and lines where gradients begin, are remembered.
@@ -160,7 +160,7 @@ def outermost_loop() -> Loop | None:
     frames: list[Any] = []
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if is_own(frame):
+        if own_modules[frame.f_globals.get("__name__", "")]:
             frames.clear()
         else:
             frames.append(frame)

@@ -20,14 +20,13 @@ class NoRule(Exception):
 
 # Types whose arithmetic is the same in NumPy and XLA. (Half precision is rounded after
 # each operation by the one, after several by the other.)
-_KNOWN = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
-)
+_INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+_KNOWN = frozenset(map(np.dtype, ["bool", *_INTEGERS, "float32", "float64"]))
 
 
 def known(aval: Any) -> bool:
     """Whether values of this type are computed with here."""
-    return getattr(aval, "dtype", None) is not None and aval.dtype.name in _KNOWN
+    return getattr(aval, "dtype", None) in _KNOWN
 
 
 def _floating(eqn: Any) -> bool:

@@ -376,6 +376,8 @@ class ProgramCache:
         # How many were added so far: recordings that had not been met (or not lately).
         self.added = 0
         self._programs: OrderedDict[Any, Any] = OrderedDict()
+        # The rest of their keys by the first part, the state.
+        self._variants: dict[State, dict[Any, None]] = {}
 
     def get(self, key: tuple[Any, ...]) -> Any:
         program = self._programs.get(key)
@@ -388,15 +390,23 @@ class ProgramCache:
 
     def add(self, key: tuple[Any, ...], program: Any) -> None:
         self._programs[key] = program
+        self._variants.setdefault(key[0], {})[key[1:]] = None
         self.added += 1
         if len(self._programs) > self.bound:
-            self._programs.popitem(last=False)
+            self._forget_variant(self._programs.popitem(last=False)[0])
+
+    def _forget_variant(self, key: tuple[Any, ...]) -> None:
+        variants = self._variants.get(key[0], {})
+        variants.pop(key[1:], None)
+        if not variants:
+            self._variants.pop(key[0], None)
 
     def variants_of(
         self, state: State
     ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """(outputs, donated inputs) of the programs known for a state."""
-        return [key[1:] for key in list(self._programs) if key[0] is state]
+        known = list(self._variants.get(state, ()))
+        return [variant for variant in known if (state, *variant) in self._programs]
 
     def __len__(self) -> int:
         return len(self._programs)
@@ -405,6 +415,7 @@ class ProgramCache:
         """Drops the programs below first events that left the trie."""
         for key in [k for k in list(self._programs) if id(k[0].top) in dead]:
             self._programs.pop(key, None)
+            self._forget_variant(key)
 
 
 CACHE = ProgramCache()
