@@ -126,6 +126,10 @@ def nothing_to_combine(torch):
     yield attempt(torch._foreach_lerp, one, [], one), attempt(torch._foreach_max, [])
     yield attempt(torch._foreach_copy_, one, []), attempt(torch._foreach_norm, none)
     yield attempt(torch._foreach_norm, none, float("inf"))
+    yield attempt(torch._foreach_add_, [], one), attempt(torch._foreach_add, [], [1])
+    yield attempt(torch._foreach_pow, [], one), attempt(torch._foreach_copy_, [], one)
+    yield attempt(torch._foreach_lerp, [], one, one)
+    yield attempt(torch._foreach_lerp, [], one, 0.5)
     yield attempt(torch._foreach_mm, one, []), attempt(torch._foreach_mm, one, one * 2)
 
 

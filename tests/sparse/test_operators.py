@@ -49,6 +49,8 @@ s.t()
 s.T
 s.transpose(0, -1)
 s.permute(1, 0)
+s.permute(0, 0)
+s.permute(0, -2)
 c.conj()
 c.requires_grad_().conj()
 c.conj_physical()

@@ -53,6 +53,18 @@ def _tensors(name: str, value: Any, *more: Any) -> Sequence[Any]:
     return value
 
 
+def _combined(name: str, value: Any, *more: Any) -> Sequence[Any]:
+    """A list of tensors that is not empty nor, if empty, beside lists that are not."""
+    if _is_list(value) and not value:
+        lists = [each for each in more if _is_list(each) and each]
+        if lists and isinstance(lists[0][0], Tensor):
+            raise RuntimeError(
+                "Tensor lists must have the same number of tensors, got "
+                f"0 and {len(lists[0])}"
+            )
+    return _tensors(name, value, *more)
+
+
 def _matching(name: str, tensors: Sequence[Any], value: Any) -> Sequence[Any]:
     """Another list of as many tensors."""
     if _is_list(value) and len(value) != len(tensors):
@@ -181,7 +193,7 @@ def _base(name: str) -> str:
 def _binary(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     def each(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         other = _operand(name, args, kwargs)
-        tensors = _tensors(name, self, other)
+        tensors = _combined(name, self, other)
         one = _base(name) in _WITH_A_TENSOR
         pairs = zip(tensors, _others(name, tensors, other, one), strict=True)
         return tuple([operator(t, o) for t, o in pairs])
@@ -194,7 +206,7 @@ def _sum(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, *args: Any, alpha: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
         other = _operand(name, args, kwargs)
-        tensors = _tensors(name, self, other)
+        tensors = _combined(name, self, other)
         # Numbers take no `alpha`, and a tensor that could be a number is one without.
         one = _base(name) in _WITH_A_TENSOR
         one = one and (alpha is not None or not _is_scalar(other))
@@ -218,7 +230,7 @@ def _lerp(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
         if weights is not None and not _fits("lerp", "other", weights):
             raise combination(name, (self, tensors1), {"weights": weights}, _LERP)
         weight = weights if weight is None else weight
-        tensors = _tensors(name, self, tensors1, weight)
+        tensors = _combined(name, self, tensors1, weight)
         ends = _matching(name, tensors, tensors1)
         if isinstance(weight, Tensor):
             if not _is_scalar(weight):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -299,6 +300,9 @@ def _rrelu(
         raise RuntimeError(
             f"vmap: we do not yet support aten::{name}. Please file an issue"
         )
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if not (inplace or math.isfinite(bound)):  # PyTorch checks the one form only
+            raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound"

@@ -163,9 +163,9 @@ def _flat_bags(
                 f"\"arange_cpu\" not implemented for '{input.dtype.scalar_name}'"
             )
         count, width = input.shape
-        rows = np.arange(0, count * width, max(width, 1), dtype=np.int64)[:count]
         if not width:
-            rows = np.zeros(count, np.int64)
+            raise RuntimeError("step must be nonzero")
+        rows = np.arange(0, count * width, width, dtype=np.int64)
         offsets = placed(rows, input.device)
         if input.dtype not in (dtypes.int64, dtypes.int32):
             offsets = fns.to_copy(offsets, input.dtype)  # which is refused with it

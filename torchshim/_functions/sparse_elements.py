@@ -134,7 +134,8 @@ def pow(input: Any, exponent: Any) -> Any:
         refuse("pow", input if is_sparse(input) else exponent)
     if exponent == 0:
         raise RuntimeError(
-            "pow: exponent 0 would make a dense tensor of a sparse one; use to_dense()"
+            "pow: cannot raise to zeroth power on sparse tensor; it would make the "
+            "result tensor dense"
         )
     whole = coalesced(input) if input.is_sparse else input
     return whole._like(fns.pow(whole._v, exponent))

@@ -28,7 +28,7 @@ from torchshim._functions.sparse_tensor import (
     refuse,
 )
 from torchshim._ops.view_geometry import moved as dims_moved
-from torchshim._ops.view_geometry import wrap_dim
+from torchshim._ops.view_geometry import permutation, wrap_dim
 from torchshim._tensor import Tensor
 
 # -- dimensions in another order -------------------------------------------------------
@@ -91,17 +91,11 @@ def transpose_(self: Any, dim0: int = 0, dim1: int = 1) -> Any:
 @handles("permute")
 def permute(input: Any, *dims: Any) -> Any:
     """As `torch.permute`, of sparse dimensions."""
-    order = [wrap_dim(d, input.ndim) for d in size_of("permute", dims, name="dims")]
-    if sorted(order) != list(range(input.ndim)):
-        raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not "
-            f"match the length of the desired ordering of dimensions i.e. "
-            f"input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
-        )
+    order = permutation(input.ndim, size_of("permute", dims, name="dims"))
     if not input.is_sparse:
-        return input if order == [0, 1] else input._transposed("Permute")
+        return input if order == (0, 1) else input._transposed("Permute")
     count = input._i.shape[0]
-    if order[count:] != list(range(count, input.ndim)):
+    if order[count:] != tuple(range(count, input.ndim)):
         refuse("permute of dense dimensions", input)
     return reordered(input, order[:count], "Permute")
 

@@ -185,6 +185,8 @@ def ctc_nll(
             f"\"ctc_loss_cpu\" not implemented for '{scalar_name(log_probs)}'"
         )
     batch, classes = log_probs.shape[1:]
+    if not log_probs.size:
+        raise RuntimeError("log_probs tensor must not be empty")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     lengths = {"input_lengths": input_lengths, "target_lengths": target_lengths}

@@ -324,6 +324,8 @@ def bags_of(
     indices: Array, offsets: Array, include_last_offset: bool, padding_idx: int
 ) -> tuple[Array, int]:
     """The bag of each index, the number of bags for those that are in none; that."""
+    if include_last_offset and not offsets.shape[0]:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     count = indices.shape[0]
     starts = offsets[:bags]

@@ -299,10 +299,11 @@ def round(input: Array, *, decimals: int = 0) -> Array:
     if not decimals:
         return _rounded("round", input, jnp.round)
     refuse("round_cpu", input, BOOL + INT + COMPLEX)
+    places = decimals if decimals > 0 else -decimals
+    # A power beyond float64 is infinite, of which NaN comes.
+    scale = np.asarray(10.0**places if places < 309 else np.inf, input.dtype)
     if decimals > 0:
-        scale = np.asarray(10.0**decimals, input.dtype)
         return quotient(jnp.round(input * scale), scale)
-    scale = np.asarray(10.0**-decimals, input.dtype)
     return jnp.round(quotient(input, scale)) * scale
 
 

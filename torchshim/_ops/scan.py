@@ -257,6 +257,8 @@ def _steps(name: str, y: Array, x: Array | None, dim: int) -> tuple[Array | None
     if x is None:
         return None, axis
     if x.ndim == 1:
+        if not y.shape[axis] and name == "trapezoid":
+            return None, axis  # no area, whatever the points
         if x.shape[0] != y.shape[axis]:
             raise RuntimeError(
                 f"{name}: There must be one `x` value for each sample point"

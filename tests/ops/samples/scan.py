@@ -109,6 +109,7 @@ def integrals() -> Iterator[Sample]:
     yield sample(np.uint8([200, 100, 3]), dx=2)
     yield sample(np.uint8([200, 3]), np.float16([5, 3]))
     yield sample(floats(2, 0)).without("grad")
+    yield sample(floats(2, 0), floats(3)).without("grad")
     yield sample(floats(3), bools(3)).raises()
     yield sample(bools(3)).raises()
     yield sample(floats(3), dx=2j).raises()
