@@ -92,6 +92,11 @@ _FILES = 25
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _begin_recording()
+    _forget_old_objects(item)
+
+
+def _forget_old_objects(item: pytest.Item) -> None:
     """Collections of garbage look at what the tests of this file have made, not at all.
 
     There are millions of objects after a while, of traces and programs. That is a
@@ -107,8 +112,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def fresh_recording() -> None:
+def _begin_recording() -> None:
     """Programs are counted: a test's recordings begin with its own first event.
 
     Not with what the test before it left unread, nor are they pruned in its middle, nor
