@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import ANY, POSITIVE, Array, op
-from torchshim._core.promotion import DEFAULT
+from torchshim._core.promotion import DEFAULT, check_result, promote_types
 from torchshim._ops._common import (
     broadcast_shapes,
     is_integral,
@@ -126,6 +127,11 @@ def huber_loss(
     )
 
 
+def _real_target(input: Any, target: Any, *_: Any) -> None:
+    if input.dtype is not dtypes.bool_ and target.dtype.is_complex:
+        check_result(promote_types(input.dtype, target.dtype), input.dtype)
+
+
 # PyTorch computes it in a tensor like the input, whatever the target's dtype.
 @_pointwise(
     "SoftMarginLossBackward0",
@@ -133,6 +139,7 @@ def huber_loss(
     first_layout,
     operands=("input",),
     real_gradients="soft_margin_loss",
+    typecheck=_real_target,
 )
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
