@@ -13,6 +13,7 @@ from torchshim._core.op import Array, op
 from torchshim._ops._common import (
     COMPLEX,
     HALF,
+    check_fixed,
     refuse,
 )
 
@@ -32,7 +33,12 @@ def _sizes(value: Any, n: int, name: str) -> Ints:
 
 def _check(n: int, input: Array, samples: Array, kernel: Ints, out: Ints) -> None:
     name = f"fractional_max_pool{n}d" + "_out" * (n == 3)
-    if input.ndim not in (n + 1, n + 2) or not all(input.shape[-n - 1 :]):
+    if input.ndim not in (n + 1, n + 2) and all(input.shape):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: "
+            f"{list(input.shape)}"
+        )
+    if not all(input.shape[-n - 1 :]):
         empty = [i for i, s in enumerate(input.shape) if not s]
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, "
@@ -101,6 +107,9 @@ def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
     method=False,
     out=False,
     differentiable=("input",),
+    typecheck=lambda input, kernel_size, output_size, samples, n: check_fixed(
+        f"fractional_max_pool{n}d", random_samples=samples
+    ),
 )
 def fractional_max_pool(
     input: Array,
