@@ -98,3 +98,20 @@ def of_fixed_operands(torch, line):
     with torch.no_grad():
         yield attempt(eval, line, names)
     yield attempt(eval, line, names)
+
+
+@case
+def unpacked_integers(torch):
+    """Hooks that give integers in the place of a leaf, of a number, and of a result."""
+
+    def gradient(function):
+        x = torch.ones(3, requires_grad=True)
+        hooks = torch.autograd.graph.saved_tensors_hooks
+        with hooks(lambda x: x, lambda x: x.to(torch.int8)):
+            y = function(x).sum()
+        y.backward()
+        return x.grad
+
+    yield attempt(gradient, torch.sin)
+    yield attempt(gradient, lambda x: x * torch.ones(3, requires_grad=True))
+    yield gradient(lambda x: x * torch.arange(3)), gradient(torch.exp)
