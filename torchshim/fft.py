@@ -388,14 +388,13 @@ def _frequencies(name: str, n: Any, d: Any, half: bool, options: Any) -> Tensor:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     arange = namespace("torch")["arange"]
     options["dtype"] = chosen
-    if half:
-        result = arange(n // 2 + 1, **options)
-    else:
-        if n < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {n}: [{n}]"
-            )
-        result = arange(n, **options)
+    count = int(n / 2) + 1 if half else n  # rounded towards zero, as in C
+    if count < 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {count}: [{count}]"
+        )
+    result = arange(count, **options)
+    if not half:
         middle = (n + 1) // 2
         result = fns.where(result >= middle, result - n, result)
     # As PyTorch has it: multiplied, so that a spacing of 0 gives infinities.

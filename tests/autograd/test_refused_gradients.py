@@ -61,3 +61,57 @@ def of_inverse_functions_in_place(torch, name):
     yield torch.autograd.grad(getattr(x, name)().sum(), x)
     with torch.no_grad():
         yield getattr(x * 1, f"{name}_")()
+
+
+# `r(...)` requires grad, but PyTorch has no formula for that operand.
+FIXED = """
+F.soft_margin_loss(torch.ones(2), r(2))
+F.soft_margin_loss(r(2), r(2) * 2, reduction='none')
+F.binary_cross_entropy(r(2) / 2, torch.ones(2), r(2))
+F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(2), r(2))
+F.binary_cross_entropy_with_logits(torch.ones(2), torch.ones(2), None, pos_weight=r(2))
+F.multilabel_soft_margin_loss(r(2, 2), torch.ones(2, 2), r(2))
+F.nll_loss(r(2, 3), i, r(3))
+F.nll_loss(r(3), i[0], r(3))
+F.nll_loss(r(2, 3, 4), torch.ones(2, 4).long(), r(3))
+F.cross_entropy(torch.ones(2, 3), i, r(3))
+F.cross_entropy(torch.ones(2, 3), i, r(3), label_smoothing=0.1)
+F.cross_entropy(torch.ones(2, 3), torch.ones(2, 3), r(3))
+F.multi_margin_loss(r(2, 3), i, weight=r(3))
+F.batch_norm(torch.ones(2, 3), r(3), torch.ones(3))
+F.batch_norm(r(2, 3), torch.ones(3), r(3), training=True)
+F.instance_norm(torch.ones(2, 3, 4), r(3), torch.ones(3))
+F.instance_norm(torch.ones(2, 3, 4), torch.ones(3), r(3), use_input_stats=False)
+F.fractional_max_pool2d(torch.ones(1, 1, 5, 5), 2, 2, _random_samples=r(1, 1, 2) / 2)
+F.fractional_max_pool3d(torch.ones(1, 1, 5, 5, 5), 2, 2, _random_samples=r(1, 1, 3) / 2)
+torch.linalg.pinv(torch.eye(2), r(1)[0])
+torch.linalg.pinv(torch.eye(2), atol=r(1)[0], hermitian=True)
+""".strip().split("\n")
+
+
+@case.over(*FIXED)
+def of_fixed_operands(torch, line):
+    def r(*shape):
+        return torch.ones(shape, requires_grad=True)
+
+    names = {**scope(torch), "r": r}
+    with torch.no_grad():
+        yield attempt(eval, line, names)
+    yield attempt(eval, line, names)
+
+
+@case
+def unpacked_integers(torch):
+    """Hooks that give integers in the place of a leaf, of a number, and of a result."""
+
+    def gradient(function):
+        x = torch.ones(3, requires_grad=True)
+        hooks = torch.autograd.graph.saved_tensors_hooks
+        with hooks(lambda x: x, lambda x: x.to(torch.int8)):
+            y = function(x).sum()
+        y.backward()
+        return x.grad
+
+    yield attempt(gradient, torch.sin)
+    yield attempt(gradient, lambda x: x * torch.ones(3, requires_grad=True))
+    yield gradient(lambda x: x * torch.arange(3)), gradient(torch.exp)

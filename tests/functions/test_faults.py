@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import product
+
+import numpy as np
 
 from tests.oracle import attempt, case, evaluate
 
@@ -537,3 +541,37 @@ def right_after_wrong(torch):
     yield attempt(torch.rot90, x, 1, (0, 1.0)), torch.rot90(x, 1, (0, 1))
     yield attempt(torch.rot90, x, 2, [0.0, 1]), torch.rot90(x, 2, [0, 1])
     yield torch.rot90(x, 3, (0, True))
+
+
+@case.lines("""
+torch.tensor([1, "2", 3], dtype=torch.complex128)
+torch.tensor([1, None, 3], dtype=torch.complex64)
+torch.tensor([1, Fraction(1, 2), True, np.float32(2)], dtype=torch.complex64)
+torch.fft.rfftfreq(-1), torch.fft.rfftfreq(-2), torch.fft.rfftfreq(-3)
+torch.fft.rfftfreq(-4)
+torch.fft.rfftfreq(-7)
+torch.linalg.tensorinv(torch.eye(1), ind=2)
+torch.linalg.tensorinv(torch.eye(1), ind=3)
+torch.linalg.tensorinv(torch.tensor(1.0), ind=1)
+torch.sparse_coo_tensor([[1, 1], [0, 2]], [9, 10], (3, -1))
+torch.sparse_coo_tensor([[1, 1], [0, 2]], [9, 10], (-1,))
+torch.sparse_coo_tensor(size=(-3, 3))
+torch.sparse_csr_tensor([0, 1], [0], [1.0], (3, -1))
+torch.sparse_csr_tensor(torch.tensor([0, 2]), torch.tensor([0.0, 1]), torch.ones(2))
+torch.sparse_csc_tensor([0, 2], torch.tensor([1, 0]).half(), [1.0, 2.0])
+torch.tensor(1).repeat_interleave(2)
+torch.tensor(1).repeat_interleave(2, -1)
+torch.tensor(1).repeat_interleave(2, 1)
+torch.repeat_interleave(torch.tensor(1), 1, 0)
+torch.tensor(1).repeat_interleave(torch.tensor([2]), 0)
+F.embedding_bag(torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([False, True]))
+torch.poisson(torch.tensor([math.inf, 1e20], dtype=torch.float64))
+F.soft_margin_loss(torch.ones(2), torch.ones(2).cfloat())
+F.soft_margin_loss(torch.ones(2).double(), torch.ones(2).cfloat(), reduction="none")
+F.soft_margin_loss(torch.ones(2).half(), torch.ones(2).cfloat())
+F.soft_margin_loss(torch.ones(2).long(), torch.ones(2).cfloat())
+F.soft_margin_loss(torch.ones(2) > 0, torch.ones(2).cfloat())
+F.soft_margin_loss(torch.ones(2).cfloat(), torch.ones(2))
+""")
+def values_out_of_range(torch, line):
+    return evaluate(torch, line, Fraction=Fraction, math=math, np=np)

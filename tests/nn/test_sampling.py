@@ -158,6 +158,20 @@ def fractional_pools(torch):
     yield with_indices(image, 2, 2, None, False, torch.zeros(2, 2, 2))
 
 
+@case.over("float16", "bfloat16", "float32")
+def fractional_windows(torch, kind):
+    """Where windows are is computed in the dtype of the samples."""
+    F, dtype = torch.nn.functional, getattr(torch, kind)
+    image = torch.arange(1600.0).view(1, 1, 50, 32).to(dtype)
+    volume = torch.arange(20.0 * 22 * 50).view(1, 1, 20, 22, 50).to(dtype)
+    for first in (0.3, 0.77, 0.91):
+        samples = torch.tensor([[[first, 1 - first, 0.6]]], dtype=dtype)
+        pool = F.fractional_max_pool2d_with_indices
+        yield pool(image, 3, (25, 16), _random_samples=samples[..., :2])[1].sum((2, 3))
+        pool = F.fractional_max_pool3d_with_indices
+        yield pool(volume, 2, (9, 11, 25), _random_samples=samples)[1].sum((2, 3, 4))
+
+
 @case
 def fractional_layers(torch):
     nn = torch.nn

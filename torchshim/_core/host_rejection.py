@@ -90,6 +90,11 @@ def _poisson_one(rate: float, uniform: Uniform) -> float:
         count += 1
 
 
+def _long(x: float) -> int:
+    """The integer below, as C converts it: the least of 64 bits if there is none."""
+    return math.floor(x) if abs(x) < 2.0**63 else -(2**63)
+
+
 def _poisson_large(rate: float, uniform: Uniform) -> float:
     root, log_rate = math.sqrt(rate), math.log(rate)
     b = 0.931 + 2.53 * root
@@ -102,7 +107,7 @@ def _poisson_large(rate: float, uniform: Uniform) -> float:
         rest = 0.5 - abs(u)
         if rest == 0:
             continue
-        k = math.floor((2 * a / rest + b) * u + rate + 0.43)
+        k = _long((2 * a / rest + b) * u + rate + 0.43)
         if rest >= 0.07 and v <= sure:
             return float(k)
         if k < 0 or (rest < 0.013 and v > rest):

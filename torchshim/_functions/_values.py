@@ -193,7 +193,8 @@ def _element(value: Any, dtype: dtypes.dtype) -> Any:
     elif dtype.category != dtypes.BOOL and isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if dtype.category == dtypes.COMPLEX:
-        return complex(value)
+        # `complex` would take strings, and has other words for what is no number.
+        return complex(value if hasattr(value, "__complex__") else math.ldexp(value, 0))
     if dtype.is_floating_point:
         return math.ldexp(value, 0)  # `float` would take strings, in other words
     if dtype.category == dtypes.BOOL:

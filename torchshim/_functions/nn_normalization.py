@@ -6,6 +6,7 @@ from typing import Any
 
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import only_bools
+from torchshim._ops._common import check_fixed
 from torchshim._refusal import refuse
 from torchshim._tensor import Tensor
 
@@ -47,11 +48,15 @@ def batch_norm(
     )
 
 
-def _verify_both(mean: Tensor | None, var: Tensor | None) -> None:
+def _verify_running(mean: Tensor | None, var: Tensor | None) -> None:
     if (mean is None) is not (var is None):
         raise ValueError(
             "running_mean and running_var must either both be None or neither be None"
         )
+    if mean is not None and var is not None:
+        a, b = mean._tmeta, var._tmeta
+        if a.requires_grad or b.requires_grad:
+            check_fixed("native_batch_norm", running_mean=a, running_var=b)
 
 
 def _verify_batch_size(size: Any) -> None:
@@ -96,7 +101,7 @@ def normalized_batch(
         input.size(1)  # raises
     if not training:
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
-    _verify_both(mean, var)
+    _verify_running(mean, var)
     out = fns.batch_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, False)
     return out
@@ -317,7 +322,7 @@ def _instance_norm(
             )
     if not use_input_stats:
         return fns.instance_norm_eval(input, weight, bias, mean, var, eps)
-    _verify_both(mean, var)
+    _verify_running(mean, var)
     out = fns.instance_norm_train(input, weight, bias, eps)
     _update(input, mean, var, momentum, True)
     return out

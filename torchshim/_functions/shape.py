@@ -345,7 +345,8 @@ def repeat_interleave(
         )
     shape = input._tmeta.shape
     if dim is not None:
-        wrap_dim(dim, len(shape))
+        # A dimension is inserted behind it, which a tensor without any has not.
+        wrap_dim(wrap_dim(dim, len(shape)) + (not shape), len(shape))
     if output_size is not None:
         n = math.prod(shape) if dim is None else shape[wrap_dim(dim, len(shape))]
         if n * repeats != output_size:
@@ -398,7 +399,7 @@ def _repeat_each(
     if dim is None:
         input, dim = flatten(input), 0
     dim = wrap_dim(dim, len(input._tmeta.shape))
-    n = input._tmeta.shape[dim]
+    n = input.size(dim)
     count = repeats._tmeta.shape.numel()
     if count == 1:
         repeats = fns.expand(fns.reshape(repeats, (1,)), (n,))

@@ -17,6 +17,7 @@ from torchshim._functions.sparse_tensor import (
     SparseTensor,
     coalesced,
     coo,
+    countable,
     handles,
     is_sparse,
     named,
@@ -97,7 +98,7 @@ def compressed(
     made = object.__new__(Compressed)
     made.layout = layout
     made._outer, made._inner = outer, inner
-    return set_meta(made, tuple(size), values)
+    return set_meta(made, countable(size), values)
 
 
 def from_coo(tensor: Any, layout: Any) -> Any:

@@ -38,6 +38,7 @@ from torchshim._functions.sparse_compressed import (
 )
 from torchshim._functions.sparse_tensor import (
     coo,
+    countable,
     handles,
     keys_of,
     named,
@@ -126,13 +127,14 @@ def sparse_coo_tensor(
     only_bools(pin_memory, requires_grad, *flags)
     _pinned(pin_memory)
     dtype = dtype_of(function, dtype)
+    check = checked(check_invariants)
     if values is None:
         given = indices if size is None else size
         if given is None:
             raise TypeError(f"{function}() missing required argument 'indices'")
         where = device_of(function, device, linked)
-        return empty_coo(size_of(function, (given,)), dtype, where, requires_grad)
-    check = checked(check_invariants)
+        shape = countable(size_of(function, (given,)))
+        return empty_coo(shape, dtype, where, requires_grad)
     values = _tensor(function, values, dtype, device)
     indices = _tensor(function, indices, dtypes.int64, values.device)
     if not values.ndim:
@@ -166,6 +168,7 @@ def sparse_coo_tensor(
             )
     if check:
         _check(host_indices(indices), shape[:sparse_dim], bool(is_coalesced))
+    countable(shape)
     values = _role(values, bool(requires_grad), "SparseCooTensorWithDimsAndTensors")
     return coo(indices, values, shape, nnz < 2 or bool(is_coalesced))
 
@@ -283,6 +286,11 @@ def _compressed(
             "tensors are not supported"
         )
     if size is None:
+        if inner.dtype.category != dtypes.INTEGER:
+            raise NotImplementedError(
+                '"estimate_sparse_compressed_tensor_size" not implemented for '
+                f"'{inner.dtype.scalar_name}'"
+            )
         lengths = planned("lengths", lambda i: _lengths(i[None]), inner)
         pair = (outer.shape[0] - 1, *lengths)
         shape = pair if layout.name == "sparse_csr" else pair[::-1]

@@ -173,6 +173,13 @@ class Coo(SparseTensor):
         return summed(gradient, self) if is_sparse(gradient) else gradient + self
 
 
+def countable(size: Sequence[int]) -> tuple[int, ...]:
+    """The size; RuntimeError if a length is negative."""
+    if any(n < 0 for n in size):
+        raise RuntimeError("numel: integer multiplication overflow")
+    return tuple(size)
+
+
 def coo(indices: Any, values: Any, size: Sequence[int], coalesced: bool) -> Any:
     """A tensor of coordinates, unchecked."""
     made = object.__new__(Coo)

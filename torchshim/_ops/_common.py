@@ -163,6 +163,19 @@ def wants_grad(value: Any) -> bool:
     return isinstance(value, Meta) and value.requires_grad and local.rec.grad
 
 
+def check_fixed(kernel: str, **given: Any) -> None:
+    """For `typecheck=`: raises for tensors that no gradient is recorded of.
+
+    PyTorch has no formula for them, and refuses those that require grad.
+    """
+    for name, value in given.items():
+        if wants_grad(value):
+            raise RuntimeError(
+                f"The function '{kernel}' is not differentiable with respect to "
+                f"argument '{name}'. This input cannot have requires_grad True."
+            )
+
+
 def no_floats(metas: Sequence[Meta]) -> bool:
     """For `checks_for=`: where all tensors are integers or truth values."""
     return all(m.dtype.category < dtypes.FLOATING for m in metas)

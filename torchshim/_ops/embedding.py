@@ -310,6 +310,7 @@ def _bags(
             f"{its} (while checking arguments for embedding_bag)"
         )
     indices = indices.astype(offsets.dtype) if indices.dtype == bool else indices
+    offsets = offsets.astype(indices.dtype) if offsets.dtype == bool else offsets
     bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
     rows = widened(_rows(weight, indices))
     if scale_grad_by_freq:

@@ -7,11 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._ops._common import (
     COMPLEX,
     HALF,
+    check_fixed,
     refuse,
 )
 
@@ -31,7 +33,12 @@ def _sizes(value: Any, n: int, name: str) -> Ints:
 
 def _check(n: int, input: Array, samples: Array, kernel: Ints, out: Ints) -> None:
     name = f"fractional_max_pool{n}d" + "_out" * (n == 3)
-    if input.ndim not in (n + 1, n + 2) or not all(input.shape[-n - 1 :]):
+    if input.ndim not in (n + 1, n + 2) and all(input.shape):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: "
+            f"{list(input.shape)}"
+        )
+    if not all(input.shape[-n - 1 :]):
         empty = [i for i, s in enumerate(input.shape) if not s]
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, "
@@ -76,9 +83,18 @@ def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
     """Where the windows of each plane start: the last one at the end."""
     if out <= 1:
         return jnp.full((*sample.shape, out), size - kernel)
-    step = jnp.asarray(size - kernel, sample.dtype) / (out - 1)
-    at = (jnp.arange(out, dtype=sample.dtype) + sample[..., None]) * step
-    at = at.astype(jnp.int32) - (sample[..., None] * step).astype(jnp.int32)
+    # Each operation is rounded to the samples' dtype: half types move the windows.
+    kind = sample.dtype
+    bits, wide = jnp.finfo(kind), jnp.float32 if kind in HALF else kind
+
+    def kept(x: Any) -> Array:
+        x = jnp.asarray(x, wide)
+        return lax.reduce_precision(x, bits.nexp, bits.nmant) if kind in HALF else x
+
+    sample = kept(sample[..., None])
+    step = kept(kept(size - kernel) / kept(out - 1))
+    at = kept(kept(kept(jnp.arange(out)) + sample) * step)
+    at = at.astype(jnp.int32) - kept(sample * step).astype(jnp.int32)
     return at.at[..., -1].set(size - kernel)
 
 
@@ -91,6 +107,9 @@ def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
     method=False,
     out=False,
     differentiable=("input",),
+    typecheck=lambda input, kernel_size, output_size, samples, n: check_fixed(
+        f"fractional_max_pool{n}d", random_samples=samples
+    ),
 )
 def fractional_max_pool(
     input: Array,
@@ -107,8 +126,6 @@ def fractional_max_pool(
     size = input.shape[-n:]
     lead = input.shape[:-n]
     samples = random_samples[: lead[0] if len(lead) == 2 else 1]
-    if samples.dtype in HALF:
-        samples = samples.astype(jnp.float32)
     place: Any = jnp.zeros((1,) * (len(lead) + 2 * n), jnp.int32)
     for d in range(n):
         # In two dimensions the first sample is that of the width.

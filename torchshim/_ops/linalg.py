@@ -11,7 +11,7 @@ from jax import lax
 from torchshim._core.checks import Check
 from torchshim._core.dtypes import dtype as DType
 from torchshim._core.op import Arranged, Array, Operand
-from torchshim._ops._common import broadcast_shapes, scalar_name
+from torchshim._ops._common import broadcast_shapes, check_fixed, scalar_name
 from torchshim._ops._linalg import (
     NO_INVERSE,
     batched,
@@ -170,6 +170,9 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     saves=("input", "atol", "rtol", "computed"),
     namespaces=(),
     checks=lambda input, atol, rtol, hermitian: pinv_checks(input, hermitian),
+    typecheck=lambda input, atol, rtol, hermitian: check_fixed(
+        "linalg_pinv", atol=atol, rtol=rtol
+    ),
 )
 def linalg_pinv(
     input: Array, atol: Operand | None, rtol: Operand | None, hermitian: bool

@@ -7,12 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.meta import elementwise_strides
 from torchshim._core.op import ANY, POSITIVE, Array, op
-from torchshim._core.promotion import DEFAULT
+from torchshim._core.promotion import DEFAULT, check_result, promote_types
 from torchshim._ops._common import (
     broadcast_shapes,
+    check_fixed,
     is_integral,
     is_known,
     quotient,
@@ -126,6 +128,12 @@ def huber_loss(
     )
 
 
+def _soft_margin_typecheck(input: Any, target: Any, *_: Any) -> None:
+    check_fixed("soft_margin_loss", target=target)
+    if input.dtype is not dtypes.bool_ and target.dtype.is_complex:
+        check_result(promote_types(input.dtype, target.dtype), input.dtype)
+
+
 # PyTorch computes it in a tensor like the input, whatever the target's dtype.
 @_pointwise(
     "SoftMarginLossBackward0",
@@ -133,6 +141,7 @@ def huber_loss(
     first_layout,
     operands=("input",),
     real_gradients="soft_margin_loss",
+    typecheck=_soft_margin_typecheck,
 )
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """The logistic loss of labels 1 and -1."""
@@ -208,6 +217,7 @@ def _bce_checks(
 
 
 def _bce_typecheck(input: Any, target: Any, weight: Any, reduction: str) -> None:
+    check_fixed("binary_cross_entropy", weight=weight)
     if input.dtype is not target.dtype:
         raise RuntimeError(
             f"Found dtype {target.dtype.scalar_name} but expected "
@@ -243,6 +253,8 @@ def binary_cross_entropy(
 def _logits_typecheck(
     input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str
 ) -> None:
+    kernel = "binary_cross_entropy_with_logits"
+    check_fixed(kernel, weight=weight, pos_weight=pos_weight)
     if not input.dtype.is_floating_point:
         raise NotImplementedError(
             f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'"
@@ -389,6 +401,11 @@ def _nll_node(input: Any, target: Any, weight: Any, reduction: str, *rest: Any) 
     return "ViewBackward0" if n != 4 and reduction == "none" else "NllLoss2DBackward0"
 
 
+def _nll_typecheck(input: Any, target: Any, weight: Any, *_: Any) -> None:
+    kernel = "nll_loss_forward" if len(input.shape) <= 2 else "nll_loss2d_forward"
+    check_fixed(kernel, weight=weight)
+
+
 def _weights(input: Array, target: Array, weight: Any, ignore_index: int) -> Array:
     """The weight of each sample's class; 0 where the class is ignored."""
     target = target.reshape(_without(input))
@@ -409,6 +426,7 @@ def _weights(input: Array, target: Array, weight: Any, ignore_index: int) -> Arr
     method=False,
     out=False,
     checks=_target_checks,
+    typecheck=_nll_typecheck,
 )
 def nll_loss(
     input: Array,
@@ -446,6 +464,7 @@ def nll_loss(
     out=False,
     checks=_target_checks,
     varies={"label_smoothing": POSITIVE},
+    typecheck=_nll_typecheck,
 )
 def smoothed_nll_loss(
     input: Array,

@@ -8,7 +8,13 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import ANY, Array, op
-from torchshim._ops._common import quotient, refuse_half, scalar_name, widened
+from torchshim._ops._common import (
+    check_fixed,
+    quotient,
+    refuse_half,
+    scalar_name,
+    widened,
+)
 from torchshim._ops.activation import floating_only
 from torchshim._ops.loss import check_labels, reduced
 
@@ -28,6 +34,9 @@ def _margin_checks(input: Array, target: Array, *rest: Any) -> list[Check]:
     out=False,
     checks=_margin_checks,
     varies={"margin": ANY},
+    typecheck=lambda input, target, p, margin, weight, reduction: check_fixed(
+        "multi_margin_loss", weight=weight
+    ),
 )
 def multi_margin_loss(
     input: Array,

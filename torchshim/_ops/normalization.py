@@ -14,6 +14,7 @@ from torchshim._core.promotion import DEFAULT
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
     broadcast_shapes,
+    check_fixed,
     is_known,
     refuse_half,
     scalar_name,
@@ -101,6 +102,12 @@ def batch_norm_train(
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
 
 
+def _running_typecheck(
+    input: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: Any
+) -> None:
+    check_fixed("native_batch_norm", running_mean=mean, running_var=var)
+
+
 @_private(
     "NativeBatchNormBackward0",
     saves=("input", "weight", "running_mean", "running_var"),
@@ -108,6 +115,7 @@ def batch_norm_train(
     layout=channels_layout,
     one_node=True,
     varies=_EPS,
+    typecheck=_running_typecheck,
 )
 def batch_norm_eval(
     input: Array,
@@ -172,6 +180,7 @@ def _moved(running: Array, value: Array, momentum: Any) -> Array:
     differentiable=("input", "weight", "bias"),
     one_node=True,
     varies=_EPS,
+    typecheck=_running_typecheck,
 )
 def instance_norm_eval(
     input: Array,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, Scalar, op
-from torchshim._ops._common import is_tensor, wants_grad
+from torchshim._ops._common import check_fixed, is_tensor
 from torchshim._ops._formats import first_layout
 
 _OUTSIDE = "`zero_point` must be between `quant_min` and `quant_max`."
@@ -50,20 +50,11 @@ def _passing_jvp(primals: Any, tangents: Any) -> Any:
     return _passing(x, made, inside), jnp.where(inside, dx, 0)
 
 
-def _check_fixed(kernel: str, **given: Any) -> None:
-    for name, value in given.items():
-        if wants_grad(value):
-            raise RuntimeError(
-                f"The function '{kernel}' is not differentiable with respect to "
-                f"argument '{name}'. This input cannot have requires_grad True."
-            )
-
-
 def _check_call(
     input: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> None:
     kernel = "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams"
-    _check_fixed(kernel, scale=scale, zero_point=zero_point)
+    check_fixed(kernel, scale=scale, zero_point=zero_point)
     _check_range(input, zero_point, quant_min, quant_max, "tensor_cachemask_kernel")
 
 
@@ -132,7 +123,7 @@ def _check_channels(
     input: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
 ) -> None:
     kernel = "fake_quantize_per_channel_affine_cachemask"
-    _check_fixed(kernel, scale=scale, zero_point=zero_point)
+    check_fixed(kernel, scale=scale, zero_point=zero_point)
     kinds = (
         ("Scale", scale, "Float or BFloat16", ("float32", "bfloat16")),
         ("Zero-point", zero_point, "Int32, Float or Half", _ZERO_DTYPES),

@@ -15,6 +15,7 @@ from torchshim._core.record import Recorder, local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import by_node, keep
 from torchshim._derived import fns
+from torchshim._functions._arguments import check_gradient
 from torchshim._functions.func_reverse import without_saved_hooks
 from torchshim._functions.query import of_all_examples
 from torchshim._functions.saved_values import SavedTensor, as_saved, with_history
@@ -192,6 +193,8 @@ class Packed:
         if isinstance(i, int):
             slot = event.operands[i]
             source = recording.events(recording.state or local.rec.state)[slot]
+            wanted = source.metas[slot - source.slot].requires_grad
+            check_gradient(tensor._tmeta.dtype, wanted)
         else:
             slot, source = event.slot + i[1], event
             if recording is local.rec.recording and tensor._slot == slot:
