@@ -14,7 +14,7 @@ from typing import Any
 SAMPLE_SECONDS = 0.1
 # So that torchshim has compiled light programs again, which it does fast at first: the
 # small step's after 3,776 runs (`torchshim/_core/program.py`).
-WARM_UP_SECONDS = 0.8
+WARM_UP_SECONDS = 1.6
 
 
 @contextmanager
