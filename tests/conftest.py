@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("some", "fast", "full", "numpy"),
         default="some",
         help="how the programs of a test are run: compiled fast, where most run once, "
-        "of the cases one in six (the others as with numpy); all of them compiled "
+        "of the cases one in ten (the others as with numpy); all of them compiled "
         "fast; compiled as users' are; or computed by NumPy as far as it can. (Those "
         "of scripts and examples, in processes of their own, are run as users' are.)",
     )
@@ -169,7 +169,7 @@ class CaseItem(pytest.Item):
         module = self.getparent(pytest.Module).obj
         if self.config.getoption("--compile") != "some":
             return True
-        usual = 1 if module.__name__.startswith(_ALL_COMPILED) else 6
+        usual = 1 if module.__name__.startswith(_ALL_COMPILED) else 10
         every = getattr(module, "COMPILED_EVERY", usual)
         return zlib.crc32(self.name.encode()) % every == 0
 

@@ -161,3 +161,18 @@ def of_images(torch, function):
             rest = () if dim is None else (dim,)
             yield join([t, t], *rest).stride(), join([t], *rest).stride()
     yield join([x, last]).stride(), join([last, last.double()]).stride()
+
+
+@case
+def of_images_with_values(torch):
+    """As above, where nothing is left to compute."""
+    x = torch.arange(24.0).reshape(1, 2, 3, 4)
+    last = x.contiguous(memory_format=torch.channels_last)
+    deep = x[None].contiguous(memory_format=torch.channels_last_3d)
+    bare = torch.ones(4, 3, 2).permute(2, 0, 1)
+    for t in (last, deep, bare, x[0, 0].T, bare.contiguous()):
+        t.tolist()
+        for dim in range(t.ndim + 1):
+            stacked = torch.stack([t, t], dim)
+            yield stacked.stride(), stacked.sum().item()
+        yield torch.cat([t, t]).stride()

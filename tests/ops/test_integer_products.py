@@ -37,15 +37,16 @@ def _expected(a, b, dims):
         return np.tensordot(a, b, (left, right))
 
 
+_product = jax.jit(_integer_products.product, static_argnums=2)
+
+
 @pytest.mark.parametrize("kind", ["small", "large", "extreme"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products(dtype, kind):
     for left, right, dims in SHAPES:
         a, b = _integers(left, dtype, kind, 0), _integers(right, dtype, kind, 1)
         with jax.enable_x64(True):
-            found = jax.jit(lambda a, b, d=dims: _integer_products.product(a, b, d))(
-                a, b
-            )
+            found = _product(a, b, dims)
         assert found.dtype == dtype
         assert np.array_equal(found, _expected(a, b, dims)), (left, right)
 

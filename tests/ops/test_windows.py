@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -71,22 +72,36 @@ def _seen(dimension: Dimension) -> list[list[int]]:
     ]
 
 
+# Compiled once for the kinds of values.
+_adaptive_largest = jax.jit(adaptive_max_pool2d, static_argnums=1)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _largest(x: Any, windows: Any, out: Any, with_places: bool) -> Any:
+    places = _windows.positions_in(x, len(out)) if with_places else None
+    return _windows.largest(x, list(windows), out, places)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _derivatives(x: Any, windows: Any, out: Any, weight: Any, tangent: Any) -> Any:
+    def function(x: Any) -> Any:
+        return _windows.largest(x, list(windows), out, None)[0]
+
+    return jax.vjp(function, x)[1](weight)[0], jax.jvp(function, (x,), (tangent,))[1]
+
+
 @pytest.mark.parametrize("kind", ["plain", "equal", "lost"])
 @pytest.mark.parametrize("first", DIMENSIONS)
 def test_largest(first: Dimension, kind: str) -> None:
     second = DIMENSIONS[(DIMENSIONS.index(first) + 5) % len(DIMENSIONS)]
     sizes, *rest = zip(first, second, strict=True)
     x = _values((2, *sizes), kind)
-    windows = _windows.windows_of(sizes, *rest)
+    windows = tuple(_windows.windows_of(sizes, *rest))
     out = _out(first), _out(second)
     value, at = _expected(x, [_seen(first), _seen(second)])
-
-    def with_places(x: Any) -> Any:
-        return _windows.largest(x, windows, out, _windows.positions_in(x, 2))
-
     with jax.enable_x64(True):
-        found, places = jax.jit(with_places)(x)
-        alone, none = jax.jit(lambda x: _windows.largest(x, windows, out, None))(x)
+        found, places = _largest(x, windows, out, True)
+        alone, none = _largest(x, windows, out, False)
     assert none is None
     np.testing.assert_array_equal(found, value)
     np.testing.assert_array_equal(places, at)
@@ -97,19 +112,14 @@ def test_largest(first: Dimension, kind: str) -> None:
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_gradients_go_to_the_places(dimension: Dimension, kind: str) -> None:
     x = _values((3, dimension[0]), kind)
-    windows = _windows.windows_of(*((v,) for v in dimension))
+    windows = tuple(_windows.windows_of(*((v,) for v in dimension)))
     out = (_out(dimension),)
     _, at = _expected(x, [_seen(dimension)])
     weight = np.arange(1.0, 1 + at.size).reshape(at.shape).astype(np.float32)
     expected = np.zeros_like(x)
     np.add.at(expected, (np.arange(3)[:, None], at), weight)
-
-    def function(x: Any) -> Any:
-        return _windows.largest(x, windows, out, None)[0]
-
-    _, pulled = jax.vjp(function, x)
-    np.testing.assert_array_equal(jax.jit(pulled)(weight)[0], expected)
-    _, pushed = jax.jvp(function, (x,), (expected,))
+    pulled, pushed = _derivatives(x, windows, out, weight, expected)
+    np.testing.assert_array_equal(pulled, expected)
     np.testing.assert_array_equal(pushed, np.take_along_axis(expected, at, 1))
 
 
@@ -124,7 +134,7 @@ def test_adaptive(size: int, out: int, kind: str) -> None:
     ]
     value, at = _expected(x, places)
     with jax.enable_x64(True):
-        found, where = jax.jit(lambda x: adaptive_max_pool2d(x, (3, out)))(x)
+        found, where = _adaptive_largest(x, (3, out))
     np.testing.assert_array_equal(found, value)
     np.testing.assert_array_equal(where, at)
 

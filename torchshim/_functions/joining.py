@@ -122,7 +122,10 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tenso
     """
     if out is None and not named and known(tensors):
         if len({t.shape for t in tensors}) == 1 and dim.__class__ is int:
-            if 0 <= dim <= tensors[0].ndim:
+            ndim = tensors[0].ndim
+            # Images may be in channels last, and their stack is, too.
+            plain = ndim < 3 or all(t.is_contiguous() for t in tensors)
+            if plain and 0 <= dim <= ndim:
                 array = np.stack([known_value(t) for t in tensors], dim)
                 return from_array(array, device=tensors[0].device)
     return fns.stack(tensors, dim, out=out, **named)
