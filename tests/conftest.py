@@ -92,6 +92,11 @@ _FILES = 25
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    # (Cases are compared with what was recorded where there is no PyTorch.)
+    if isinstance(item, pytest.Function) and item.get_closest_marker("live"):
+        recorded = item.config.getoption("--oracle") == "recorded"
+        if recorded or oracle.find_torch() is None:
+            pytest.skip(f"needs torch {oracle.TORCH_VERSION}")
     _begin_recording()
     _forget_old_objects(item)
 
@@ -130,13 +135,9 @@ def _begin_recording() -> None:
 
 
 @pytest.fixture
-def real_torch(request: pytest.FixtureRequest) -> Any:
-    """PyTorch itself; the test is skipped where it is not to be used (mark it live)."""
-    choice = request.config.getoption("--oracle")
-    torch = oracle.find_torch() if choice != "recorded" else None
-    if torch is None:
-        pytest.skip(f"needs torch {oracle.TORCH_VERSION}")
-    return torch
+def real_torch() -> Any:
+    """PyTorch itself, for tests that are marked live."""
+    return oracle.find_torch()
 
 
 # Where XLA runs all cases: each operator, and what is about programs.

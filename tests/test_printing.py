@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import gzip
-import importlib.util
 import json
 import math
 import sys
@@ -25,14 +24,6 @@ import pytest
 from torchshim import _printing
 
 EXPECTED = Path(__file__).parent / "expected" / "printing.json.gz"
-HAS_TORCH = importlib.util.find_spec("torch") is not None
-
-
-def needs_torch(test: Any) -> Any:
-    """Marks a test that compares with PyTorch in the same run."""
-    missing = pytest.mark.skipif(not HAS_TORCH, reason="compares with PyTorch")
-    return pytest.mark.live(missing(test))
-
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 FLOAT8S = [f"float8_{kind}" for kind in ("e5m2", "e4m3fn", "e5m2fnuz", "e4m3fnuz")]
@@ -428,7 +419,7 @@ def test_the_record_is_complete() -> None:
     assert [label(case) for case in cases] == [label(case) for case in made]
 
 
-@needs_torch
+@pytest.mark.live
 def test_the_record_is_what_torch_prints() -> None:
     import torch
 
@@ -438,7 +429,7 @@ def test_the_record_is_what_torch_prints() -> None:
     assert not stale
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTS, *COMPLEXES, "bool", *FLOAT8S])
 def test_arbitrary_values_as_torch_prints_them(dtype: str) -> None:
     hypothesis = pytest.importorskip("hypothesis")
@@ -488,7 +479,7 @@ def test_arbitrary_values_as_torch_prints_them(dtype: str) -> None:
     compare()
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.parametrize("seed", range(40))
 def test_large_random_tensors_as_torch_prints_them(seed: int) -> None:
     rng = np.random.default_rng(seed)

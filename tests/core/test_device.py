@@ -250,7 +250,6 @@ def test_recorded() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 @pytest.mark.usefixtures("cpu_only")
 def test_live() -> None:
     if recorded.LIVE.accelerator.is_available():

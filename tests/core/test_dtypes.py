@@ -156,14 +156,12 @@ def test_recorded() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_live() -> None:
     assert not recorded.differences(theirs(recorded.LIVE), ours())
 
 
 @pytest.mark.live
-@pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 def test_every_name() -> None:
     torch = recorded.LIVE
     found = {k: repr(v) for k, v in vars(torch).items() if isinstance(v, torch.dtype)}

@@ -29,14 +29,6 @@ try:
     torch: Any = importlib.import_module("torch")
 except ImportError:
     torch = None
-
-
-def needs_torch(test: Any) -> Any:
-    """Marks a test that compares with PyTorch in the same run."""
-    missing = pytest.mark.skipif(torch is None, reason="torch is not installed")
-    return pytest.mark.live(missing(test))
-
-
 EXPECTED = Path(__file__).parents[1] / "expected" / "mt19937.npz"
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -287,7 +279,7 @@ def _assert_same(seed: int, calls: list[Call]) -> None:
         assert ours.tobytes() == theirs.tobytes(), call
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore:.*is out of bounds")
 def test_live(name: str) -> None:
@@ -295,7 +287,7 @@ def test_live(name: str) -> None:
         _assert_same(seed, CASES[name][1])
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_every_small_size_live(dtype: str) -> None:
     for seed in range(5):
@@ -303,14 +295,14 @@ def test_every_small_size_live(dtype: str) -> None:
         _assert_same(seed, [Call("uniform", n, dtype) for n in range(41)])
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_many_numbers_live(dtype: str) -> None:
     calls = [Call("normal", 200_003, dtype), Call("normal", 99_999, dtype, (0.1, 3.3))]
     _assert_same(1, [*calls, Call("uniform", 200_003, dtype, (-0.05, 0.07))])
 
 
-@needs_torch
+@pytest.mark.live
 @pytest.mark.filterwarnings("ignore:.*is out of bounds")
 def test_shuffled_calls_on_one_generator_live() -> None:
     choose = np.random.default_rng(0)
@@ -320,13 +312,13 @@ def test_shuffled_calls_on_one_generator_live() -> None:
         _assert_same(seed, picked)
 
 
-@needs_torch
+@pytest.mark.live
 def test_randperm_of_many_lengths_live() -> None:
     for size in [*range(40), 298, 299, 300, 301, 4097, 60_000]:
         _assert_same(size, [Call("randperm", size, "int64")])
 
 
-@needs_torch
+@pytest.mark.live
 def test_seeds_live() -> None:
     for seed in (0, 1, -1, 2**32, 2**32 + 1, -(2**63), 2**63, 2**64 - 1):
         theirs = torch.Generator().manual_seed(seed)
@@ -335,7 +327,7 @@ def test_seeds_live() -> None:
         np.testing.assert_array_equal(ours.get_state(), theirs.get_state().numpy())
 
 
-@needs_torch
+@pytest.mark.live
 def test_states_travel_both_ways_live() -> None:
     theirs, ours = torch.Generator().manual_seed(5), MT19937(6)
     kept = False
@@ -354,7 +346,7 @@ def test_states_travel_both_ways_live() -> None:
         kept ^= True
 
 
-@needs_torch
+@pytest.mark.live
 def test_data_loader_order_live() -> None:
     generator = torch.Generator().manual_seed(3)
     loader = torch.utils.data.DataLoader(range(50), shuffle=True, generator=generator)

@@ -215,7 +215,6 @@ def test_recorded() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.skipif(recorded.LIVE is None, reason="torch is not installed")
 def test_live() -> None:
     assert not differences(theirs(recorded.LIVE))
 

@@ -50,7 +50,6 @@ def test_weights_alone_are_the_same() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.skipif(oracle.find_torch() is None, reason="needs torch 2.13.0")
 def test_exchange_live() -> None:
     torch: Any = oracle.find_torch()
     for writer, reader in ((torch, torchshim), (torchshim, torch)):

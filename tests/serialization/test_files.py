@@ -171,7 +171,6 @@ def training_goes_on(torch):
 
 
 @pytest.mark.live
-@pytest.mark.skipif(oracle.find_torch() is None, reason="needs torch 2.13.0")
 @pytest.mark.parametrize("legacy", [False, True])
 def test_exchange_live(legacy):
     torch = oracle.find_torch()

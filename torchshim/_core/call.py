@@ -571,17 +571,9 @@ def intern_call(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     return call
 
 
-def known_call(key: tuple[Any, ...]) -> bool:
-    """Whether `intern_call` has a call with this key."""
-    return key in _CALLS
-
-
-def forget_call(key: tuple[Any, ...]) -> None:
-    """Takes back a call that could not be recorded.
-
-    An equal one may be right: 2.0 equals 2, and `unflatten(1, (2, 2.0))` is refused.
-    """
-    _CALLS.pop(key, None)
+def known_call(key: tuple[Any, ...]) -> Any:
+    """The call that `intern_call` has with this key, if any."""
+    return _CALLS.get(key)
 
 
 def interned_vjp(

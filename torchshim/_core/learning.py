@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.call import Call, forget_call, intern_call, known_call
+from torchshim._core.call import Call, intern_call, known_call
 from torchshim._core.callers import caller
 from torchshim._core.integers import BOUND, punched
 from torchshim._core.meta import Meta
@@ -144,14 +144,11 @@ class Learning(Trie):
             default = dtypes.get_default_dtype()
             template = tuple(template)
             fields = op, template, default
-            known = known_call(fields)
-            call = intern_call(fields, lambda: Call(op, template, default, op.writes))
-            try:
-                found = self.extend(key, call, operands, len(values), met)
-            except Exception:
-                if not known:
-                    forget_call(fields)
-                raise
+            call = known_call(fields) or Call(op, template, default, op.writes)
+            found = self.extend(key, call, operands, len(values), met)
+            # Not before: an equal call may be right where this one is refused, as 2.0
+            # equals 2.
+            intern_call(fields, lambda: call)
         self.advance(found, values)
         return found
 
