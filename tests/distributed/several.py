@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import socket
-import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from compat_suite.forked import Ended, Runner
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-LIMIT = 100
 
 
 def free_port() -> int:
@@ -34,27 +37,29 @@ def environment(**told: Any) -> dict[str, str]:
     return {**os.environ, **quiet, **{name: str(v) for name, v in told.items()}}
 
 
+@functools.cache
+def runner(engine: str, rank: int) -> Runner:
+    """What runs the programs of one rank, until the tests end."""
+    found = Runner(engine, **environment())
+    found.__enter__()
+    atexit.register(found.__exit__, None, None, None)
+    return found
+
+
 def run(torch: Any, count: int, name: str, *arguments: str) -> list[str]:
     """What each of `count` processes prints that run a program together.
 
     An AssertionError says what was written on standard error if one of them fails.
     """
-    port = free_port()
-    command = [*python(torch), str(PROGRAMS / f"{name}.py"), *arguments]
-    processes = []
-    for rank in range(count):
-        told = environment(
-            RANK=rank, WORLD_SIZE=count, MASTER_ADDR="127.0.0.1", MASTER_PORT=port
-        )
-        pipe = subprocess.PIPE
-        processes.append(
-            subprocess.Popen(command, env=told, stdout=pipe, stderr=pipe, text=True)
-        )
-    try:
-        found = [process.communicate(timeout=LIMIT) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    codes = [process.returncode for process in processes]
-    assert codes == [0] * count, "\n".join(errors for _, errors in found)
-    return [text for text, _ in found]
+    told = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1"}
+    told["MASTER_PORT"] = str(free_port())
+    command = [str(PROGRAMS / f"{name}.py"), *arguments]
+
+    def be(rank: int) -> Ended:
+        process = runner(torch.__name__, rank)
+        return process.execute(command, RANK=str(rank), **told)
+
+    with ThreadPoolExecutor(count) as ranks:
+        found = list(ranks.map(be, range(count)))
+    assert not any(each.status for each in found), "\n".join(e.stderr for e in found)
+    return [each.stdout for each in found]

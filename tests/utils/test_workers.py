@@ -173,7 +173,7 @@ def errors(torch):
 
 @case
 def too_late(torch):
-    data = dataset(torch, lambda i: time.sleep(2))
+    data = dataset(torch, lambda i: time.sleep(0.6))
     late = torch.utils.data.DataLoader(data, num_workers=1, timeout=0.2)
     return text_of(attempt(next, iter(late)))
 

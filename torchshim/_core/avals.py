@@ -1,17 +1,30 @@
-"""Shapes and dtypes of a call's results, which JAX finds by tracing it."""
+"""A call as JAX sees it: its equations, and the shapes and dtypes of its results.
+
+Tracing is most of what a new kind of events costs. So a call is traced once for
+operands of some shapes and dtypes: results' shapes, programs, and what NumPy computes
+all come of the same equations.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
+from torchshim._core.placement import platform
+from torchshim._core.precision import precision
 from torchshim._core.template import scalar_holes
 
 Avals = tuple[tuple[tuple[int, ...], DType], ...]
+
+# Traces kept: those of a large model and its gradients.
+_TRACES = 1024
 
 
 def abstract(call: Any, avals: Avals) -> tuple[list[Any], list[Any]]:
@@ -30,24 +43,42 @@ class _Raised(BaseException):
     """
 
 
-def infer_avals(call: Any, avals: Avals) -> Avals:
-    """Shapes and dtypes of a call's results through `jax.eval_shape`."""
+def trace_of(call: Any, avals: Avals) -> Any:
+    """The call's equations (a closed jaxpr) for arrays, then runtime scalars.
 
+    Raises what the operator raises.
+    """
+    # What operators ask for while they are traced.
+    return _trace(call, avals, platform(), precision.key)
+
+
+@functools.lru_cache(_TRACES)
+def _trace(call: Any, avals: Avals, *_: Any) -> Any:
     def apply(arrays: Any, scalars: Any) -> Any:
         try:
             return call.apply(arrays, scalars)
         except Exception as error:
             raise _Raised(error) from None
 
-    outs, error = (), None
+    error = None
     try:
         with jax.enable_x64(True):
-            outs = jax.eval_shape(apply, *abstract(call, avals))
+            return jax.make_jaxpr(apply)(*abstract(call, avals))
     except _Raised as raised:
         (error,) = raised.args
-    if error is not None:
-        try:
-            raise error
-        finally:
-            del error  # its traceback has this frame
+    try:
+        raise error
+    finally:
+        del error  # its traceback has this frame
+
+
+def infer_avals(call: Any, avals: Avals) -> Avals:
+    """Shapes and dtypes of a call's results, by its trace."""
+    outs = trace_of(call, avals).out_avals
     return tuple((tuple(o.shape), dtypes.from_array_dtype(o.dtype)) for o in outs)
+
+
+def evaluated(call: Any, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
+    """The call's results for arrays and runtime scalars (or tracers), by its trace."""
+    avals = tuple((tuple(x.shape), dtypes.from_array_dtype(x.dtype)) for x in arrays)
+    return jaxpr_as_fun(trace_of(call, avals))(*arrays, *scalars)

@@ -10,9 +10,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-
-from torchshim._core.avals import Avals, abstract
+from torchshim._core.avals import Avals, trace_of
 from torchshim._core.call import Call, VjpCall
 from torchshim._core.forward import JvpCall
 from torchshim._core.interpret import parts_of_scan
@@ -77,12 +75,10 @@ def _replaces_part(call: Call) -> bool:
 @functools.lru_cache(maxsize=1024)
 def dependence(call: Any, avals: Avals) -> tuple[frozenset[int], ...]:
     """For each result of a call the operands that it depends on."""
-    arrays, scalars = abstract(call, avals)
-    with jax.enable_x64(True):
-        made = jax.make_jaxpr(lambda a, s: call.apply(a, s))(arrays, scalars)
-    none: frozenset[int] = frozenset()
-    given = [frozenset([i]) for i in range(len(arrays))] + [none] * len(scalars)
-    return tuple(reached(made.jaxpr, given))
+    jaxpr = trace_of(call, avals).jaxpr
+    # Nothing is said of runtime scalars, which are the last.
+    given = [frozenset([i] if i < len(avals) else []) for i in range(len(jaxpr.invars))]
+    return tuple(reached(jaxpr, given))
 
 
 def reached(jaxpr: Any, given: Sequence[frozenset[int]]) -> list[frozenset[int]]:

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from torchshim._core import checks, interpret
+from torchshim._core.avals import trace_of
 from torchshim._core.call import Call
 from torchshim._core.lower import filled, has_checks
 from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between, told
@@ -207,7 +208,11 @@ def host_kernel(event: State, call: Any) -> HostKernel:
         known[1].direct = Direct.of(call, known[1].plan, given)
         return known[1]
     found: list[checks.Check] = []
-    plan = interpret.plan(function_of(event, call, found), given)
+    if has_checks(event):
+        plan = interpret.plan(function_of(event, call, found), given)
+    else:
+        closed = trace_of(call, tuple([(m.array_shape, m.dtype) for m in event.given]))
+        plan = interpret.Plan(interpret.equations(closed))
     if known is None:
         form.learn(event, call, sizes, dtypes)
         known = form.of(sizes)

@@ -330,17 +330,14 @@ LOOPS = {
 }
 
 
-def equations(function: Callable[..., Any], given: Sequence[Any]) -> Equations:
-    """What a function of arrays of these shapes and dtypes does.
-
-    Raises `NoRule` where it has to be compiled.
-    """
-    if not all(map(known, given)):
+def equations(closed: Any) -> Equations:
+    """What a closed jaxpr does; raises `NoRule` where it has to be compiled."""
+    if not all(map(known, closed.in_avals)):
         raise NoRule
-    with jax.enable_x64(True):
-        return Equations(jax.make_jaxpr(function)(*given))
+    return Equations(closed)
 
 
 def plan(function: Callable[..., Any], given: Sequence[Any]) -> Plan:
-    """How NumPy computes a function, as `equations`."""
-    return Plan(equations(function, given))
+    """How NumPy computes a function of arrays like these; as `equations`."""
+    with jax.enable_x64(True):
+        return Plan(equations(jax.make_jaxpr(function)(*given)))

@@ -19,6 +19,7 @@ except ImportError:  # experimental: without it, programs only compile more slow
     set_xla_metadata = None
 
 from torchshim._core import checks, outline
+from torchshim._core.avals import evaluated
 from torchshim._core.call import VjpCall
 from torchshim._core.convolutions import in_fast_layout, in_windows
 from torchshim._core.dtypes import dtype as DType
@@ -211,16 +212,18 @@ class Evaluation:
             outs, pull = call.linearize(operands, values, wrt)
             if call.convolves:
                 # XLA drops the first results, which nothing uses.
-                outs, pull = applied(call)(operands, values), in_windows(pull)
+                outs, pull = applied(call, operands, values), in_windows(pull)
             self.pulls[event.depth] = wrt, pull
         else:
-            outs = applied(call)(operands, values)
+            outs = applied(call, operands, values)
         self.env.update(zip(made, outs, strict=True))
 
 
-def applied(call: Any) -> Callable[..., Sequence[Any]]:
-    """A call as a function, in the form in which it is compiled."""
-    return in_windows(call.apply) if call.convolves else call.apply
+def applied(call: Any, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """What a call gives, in the form in which it is compiled."""
+    if call.convolves:
+        return in_windows(call.apply)(operands, values)
+    return evaluated(call, operands, values)
 
 
 def call_outline(

@@ -88,7 +88,9 @@ class Polymorphic:
             for shape, dtype in zip(given, dtypes, strict=True)
         ]
         try:
-            self._equations: Equations = equations(make(own), avals)
+            with jax.enable_x64(True):
+                closed = jax.make_jaxpr(make(own))(*avals)
+            self._equations: Equations = equations(closed)
         except NoRule:
             raise
         except Exception as error:
