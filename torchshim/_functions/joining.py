@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from torchshim._core.call import Call
+from torchshim._core.meta import Meta
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, public
@@ -30,32 +33,27 @@ def known(tensors: Any, limit: float = SMALL) -> bool:
     """Whether all operands have small values at hand, alike and without history."""
     if tensors.__class__ not in (list, tuple) or not tensors:
         return False
-    there: list[bool] = []
-    for t in tensors:
-        if not isinstance(t, TensorBase):
-            return False
-        there.append(_has_value(t))
-    if True not in there and len(there) > 1:
+    if not all(issubclass(kind, TensorBase) for kind in {t.__class__ for t in tensors}):
+        return False
+    missing = [t for t in tensors if not _has_value(t)]
+    if len(missing) == len(tensors) > 1:
         return False  # as usual: they are all of this recording
-    first = tensors[0]
     total = 0
-    for t in tensors:
-        meta = t._tmeta
+    # There may be hundreds of operands, but few kinds of them.
+    for meta, count in Counter([t._tmeta for t in tensors]).items():
         if (
             meta.requires_grad
             or meta.inference
             or meta.batch
-            or meta.dtype is not first._tmeta.dtype
+            or meta.dtype is not tensors[0]._tmeta.dtype
             or meta.device.type != "cpu"
         ):
             return False
-        total += math.prod(meta.shape)
+        total += math.prod(meta.shape) * count
     rec = local.rec
     if total > limit or rec.inference or rec.recording.duals:
         return False
-    return all(
-        has or _constant(t) is not None for has, t in zip(there, tensors, strict=True)
-    )
+    return all(_constant(t) is not None for t in missing)
 
 
 def _has_value(tensor: TensorBase) -> bool:
@@ -89,6 +87,21 @@ def known_value(tensor: TensorBase) -> np.ndarray:
     return host_value(tensor) if call is None else _computed(call)
 
 
+def _known_values(tensors: Sequence[Any]) -> list[np.ndarray]:
+    """`known_value` of each, and at once for those that NumPy holds."""
+    local.rec.raise_failed_checks()
+    arrays = [t._array if t._storage is None else None for t in tensors]
+    return [
+        array if array.__class__ is np.ndarray else known_value(t)
+        for array, t in zip(arrays, tensors, strict=True)
+    ]
+
+
+def _metas(tensors: Sequence[Any]) -> list[Meta]:
+    """The kinds of tensors that there are among these."""
+    return list({t._tmeta for t in tensors})
+
+
 @public(aliases=("concat", "concatenate"))
 def cat(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
     """The tensors one after the other along a dimension.
@@ -100,12 +113,13 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tensor:
     tensor([1., 1., 0.])
     """
     if out is None and not named and known(tensors):
-        shapes = {(*t.shape[:dim], *t.shape[dim + 1 :]) for t in tensors}
-        ndims = {t.ndim for t in tensors}
+        metas = _metas(tensors)
+        shapes = {(*m.shape[:dim], *m.shape[dim + 1 :]) for m in metas}
+        ndims = {len(m.shape) for m in metas}
         if dim.__class__ is int and ndims != {0} and len(ndims) == len(shapes) == 1:
-            plain = all(t.is_contiguous() for t in tensors)
+            plain = all(m.contiguous for m in metas)
             if plain and 0 <= dim < tensors[0].ndim:
-                array = np.concatenate([known_value(t) for t in tensors], dim)
+                array = np.concatenate(_known_values(tensors), dim)
                 return from_array(array, device=tensors[0].device)
     return fns.cat(tensors, dim, out=out, **named)
 
@@ -121,11 +135,12 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None, **named: Any) -> Tenso
     torch.Size([2, 2])
     """
     if out is None and not named and known(tensors):
-        if len({t.shape for t in tensors}) == 1 and dim.__class__ is int:
+        metas = _metas(tensors)
+        if len({m.shape for m in metas}) == 1 and dim.__class__ is int:
             ndim = tensors[0].ndim
             # Images may be in channels last, and their stack is, too.
-            plain = ndim < 3 or all(t.is_contiguous() for t in tensors)
+            plain = ndim < 3 or all(m.contiguous for m in metas)
             if plain and 0 <= dim <= ndim:
-                array = np.stack([known_value(t) for t in tensors], dim)
+                array = np.stack(_known_values(tensors), dim)
                 return from_array(array, device=tensors[0].device)
     return fns.stack(tensors, dim, out=out, **named)
