@@ -232,3 +232,24 @@ def test_memory_that_numpy_lets_go_of():
         assert w.grad.tolist() == [2 * step] * 2
         x.mul_(2.0)
         assert (x * w).tolist() == [2 * step, 20 * step]
+
+
+def test_steps_of_parameters_whose_views_are_gone_are_looked_up(calls):
+    """One of them was alive when the recording ended, as a loop's variable is."""
+    model = nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    average = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def follow():
+        for name, value in model.state_dict().items():
+            average[name].lerp_(value, 0.5)
+        return average["bias"].sum().item()
+
+    for _ in range(5):
+        calls.clear()
+        optimizer.zero_grad()
+        model(torch.ones(2)).square().sum().backward()
+        optimizer.step()
+        stepped = list(calls)
+        follow()
+    assert stepped == []

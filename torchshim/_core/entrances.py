@@ -135,6 +135,9 @@ class Entrances(Entering):
         try:
             for i, meta, history, slot in jump.entered:
                 t = operands[i]
+                storage = t._storage
+                if storage is not None and storage.shared is None:
+                    self.give_back(storage)  # what shared it may be gone by now
                 array = t._array  # other threads may write to it
                 if t._tmeta is not meta or (
                     history is not None and history is not has_history(t)
@@ -240,6 +243,9 @@ def entering_operands(
     for i, t in enumerate(operands):
         if isinstance(t, TensorBase) and t._slot < 0:
             storage = t._storage
+            if storage is not None and storage.shared is None:
+                Entering.give_back(storage)
+                storage = t._storage
             if storage is None:
                 if t._array is None:
                     return None

@@ -318,6 +318,10 @@ class Writing(Viewing):
         key = tuple(parts)
         start = self.state
         sharing = [t for t in targets if t._storage is not None]
+        if sharing:
+            for t in sharing:
+                self.give_back(t._storage)  # what shared it may be gone by now
+            sharing = [t for t in sharing if t._storage is not None]
         state = None if sharing else self.enter_known(key, operands)
         if state is None:
             self._mutate_slowly(op, args, operands, targets, start, key, len(floats))
