@@ -25,6 +25,7 @@ NAMES = (
     "startup",
     "memory",
     "conv",
+    "models",
     "operators",
     "trees",
     "letters",

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from torchshim._core import dtypes
 from torchshim._core.dtypes import dtype as DType
@@ -81,4 +81,5 @@ def infer_avals(call: Any, avals: Avals) -> Avals:
 def evaluated(call: Any, arrays: Sequence[Any], scalars: Sequence[Any]) -> list[Any]:
     """The call's results for arrays and runtime scalars (or tracers), by its trace."""
     avals = tuple((tuple(x.shape), dtypes.from_array_dtype(x.dtype)) for x in arrays)
-    return jaxpr_as_fun(trace_of(call, avals))(*arrays, *scalars)
+    closed = trace_of(call, avals)
+    return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *arrays, *scalars)

@@ -319,8 +319,8 @@ class Writing(Viewing):
         start = self.state
         sharing = [t for t in targets if t._storage is not None]
         if sharing:
-            for t in sharing:
-                self.give_back(t._storage)  # what shared it may be gone by now
+            for storage in {t._storage for t in sharing if t._storage is not None}:
+                self.give_back(storage)  # what shared it may be gone by now
             sharing = [t for t in sharing if t._storage is not None]
         state = None if sharing else self.enter_known(key, operands)
         if state is None:

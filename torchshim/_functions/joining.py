@@ -92,7 +92,7 @@ def _known_values(tensors: Sequence[Any]) -> list[np.ndarray]:
     local.rec.raise_failed_checks()
     arrays = [t._array if t._storage is None else None for t in tensors]
     return [
-        array if array.__class__ is np.ndarray else known_value(t)
+        array if isinstance(array, np.ndarray) else known_value(t)
         for array, t in zip(arrays, tensors, strict=True)
     ]
 
