@@ -253,3 +253,14 @@ def test_steps_of_parameters_whose_views_are_gone_are_looked_up(calls):
         stepped = list(calls)
         follow()
     assert stepped == []
+
+
+def test_memory_that_numpy_has_let_go_of_enters_twice():
+    """Its first entrance finds that out, and the second one gives the value back."""
+    for shared in (True, True, False, False):
+        x = torch.tensor([1.0, 2.0])
+        array = x.numpy()
+        if not shared:
+            del array
+        assert (x * x).tolist() == [1.0, 4.0]
+        array = None

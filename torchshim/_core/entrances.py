@@ -136,7 +136,7 @@ class Entrances(Entering):
             for i, meta, history, slot in jump.entered:
                 t = operands[i]
                 storage = t._storage
-                if storage is not None and storage.shared is None:
+                if storage is not None and storage.shared is None and not seen:
                     self.give_back(storage)  # what shared it may be gone by now
                 array = t._array  # other threads may write to it
                 if t._tmeta is not meta or (
