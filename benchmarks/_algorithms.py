@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-Step = Callable[[], float]
+from ._case import Step
 
 
 def perceptron(torch: Any, *sizes: int, activation: str = "ReLU") -> Any:

@@ -14,6 +14,8 @@ TORCH, TORCHSHIM, JAX = ENGINES = ("torch", "torchshim", "jax")
 # Takes one sample. What makes a measure also sets the program up and warms it.
 Measure = Callable[[], float]
 Factory = Callable[[], Measure]
+# A step of a training program, which gives what the script reads of it.
+Step = Callable[[], float]
 
 
 @dataclass(frozen=True)

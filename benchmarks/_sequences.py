@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from typing import Any
 
-Step = Callable[[], float]
+from ._case import Step
 
 
 def lstm_language_model(torch: Any) -> Step:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-Step = Callable[[], float]
+from ._case import Step
 
 
 def residual_network(torch: Any) -> Step:

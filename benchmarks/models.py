@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _algorithms, _sequences, _vision
-from ._case import TORCH, Case, Goal, Measure, torch_api
+from ._case import TORCH, Case, Goal, Measure, Step, torch_api
 from ._measure import timed_on_best_threads
 
-PROGRAMS: list[Callable[[Any], Callable[[], float]]] = [
+PROGRAMS: list[Callable[[Any], Step]] = [
     _vision.residual_network,
     _vision.u_net,
     _vision.dcgan,
@@ -31,13 +31,13 @@ PROGRAMS: list[Callable[[Any], Callable[[], float]]] = [
 ]
 
 
-def hot(torch: Any, program: Callable[[Any], Callable[[], float]]) -> Measure:
+def hot(torch: Any, program: Callable[[Any], Step]) -> Measure:
     """Milliseconds a step."""
     torch.manual_seed(0)
     return timed_on_best_threads(torch, program(torch), scale=1e3)
 
 
-def cold(torch: Any, program: Callable[[Any], Callable[[], float]]) -> Measure:
+def cold(torch: Any, program: Callable[[Any], Step]) -> Measure:
     """Seconds that the set-up and ten steps take."""
 
     def sample() -> float:

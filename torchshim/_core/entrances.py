@@ -136,8 +136,10 @@ class Entrances(Entering):
             for i, meta, history, slot in jump.entered:
                 t = operands[i]
                 storage = t._storage
+                # What shared it may be gone by now. (Not what NumPy let go of just now:
+                # it has entered as memory, and may stand among the operands again.)
                 if storage is not None and storage.shared is None and not seen:
-                    self.give_back(storage)  # what shared it may be gone by now
+                    self.give_back(storage)
                 array = t._array  # other threads may write to it
                 if t._tmeta is not meta or (
                     history is not None and history is not has_history(t)
@@ -243,8 +245,8 @@ def entering_operands(
     for i, t in enumerate(operands):
         if isinstance(t, TensorBase) and t._slot < 0:
             storage = t._storage
-            if storage is not None and storage.shared is None:
-                Entering.give_back(storage)
+            if storage is not None:
+                Entering.give_back(storage)  # if it is alone there by now
                 storage = t._storage
             if storage is None:
                 if t._array is None:
