@@ -175,7 +175,10 @@ def errors(torch):
 def too_late(torch):
     data = dataset(torch, lambda i: time.sleep(0.6))
     late = torch.utils.data.DataLoader(data, num_workers=1, timeout=0.2)
-    return text_of(attempt(next, iter(late)))
+    with pytest.MonkeyPatch.context() as patch:
+        # PyTorch waits for as long as this for a worker to end, three times.
+        patch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", 0.1)
+        return text_of(attempt(next, iter(late)))
 
 
 def test_deaths():
