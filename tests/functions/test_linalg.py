@@ -443,3 +443,29 @@ def conditions_by_norms_that_are_none(torch):
     for p in ("fro", "none", 7):
         for shape in ((2, 3), (2, 2)):
             yield attempt(torch.linalg.cond, torch.eye(*shape), p)
+
+
+@case.over(kind=["infinite", "one", "batch", "complex", "nan"])
+def without_finite_singular_values(torch, kind):
+    """LAPACK refuses NaN; of infinite matrices everything is NaN."""
+    inf, L = float("inf"), torch.linalg
+    x = {
+        "infinite": torch.full((2, 2), inf),
+        "one": torch.tensor([[1.0, 2], [inf, 4]]),
+        "batch": torch.stack([torch.eye(2), torch.full((2, 2), -inf)]),
+        "complex": torch.full((2, 2), inf, dtype=torch.complex128),
+        "nan": torch.tensor([[1.0, 2], [float("nan"), 4]]),
+    }[kind]
+
+    def shown(function, *args):
+        return attempt(lambda: function(x, *args).tolist())
+
+    yield shown(L.svdvals)
+    yield shown(lambda x: L.svd(x).S)
+    yield shown(lambda x: torch.svd(x, compute_uv=False).S)
+    for order in (None, 2, -2, "nuc"):
+        yield shown(L.cond, order)
+    for order in (2, -2, "nuc"):
+        yield shown(L.matrix_norm, order)
+    yield shown(L.matrix_rank)
+    yield shown(L.pinv)

@@ -398,7 +398,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
             "expected common dtype to be floating point, yet common dtype is "
             f"{scalar_name(x1)}"
         )
-    if is_known(eps) and eps < 0:
+    if is_known(eps) and not eps >= 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = jnp.broadcast_to(x1, shape), jnp.broadcast_to(x2, shape)
