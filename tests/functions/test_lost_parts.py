@@ -27,6 +27,7 @@ torch.tensor([1.]).logical_xor_(torch.tensor([1j]))
 torch.as_strided_scatter(torch.zeros(2), torch.tensor([1j]), (1,), (1,))
 x = torch.zeros(2); x[torch.tensor([0])] = 1 + 0j; x
 x = torch.zeros(2); x[torch.tensor([True, False])] = 1 + 0j; x
+torch.ctc_loss(torch.zeros(5, 1, 3), torch.tensor([[1j, 2]]), [5], [2])
 """)
 def dropped(torch, line):
     return evaluate(torch, line)

@@ -122,6 +122,10 @@ def paired(tensor: Any, tangent: Any, level: Level) -> Tensor:
                 f"{each.dtype}"
             )
     check_size(tensor, tangent)
+    if tangent.is_complex() and not tensor.is_complex():
+        raise NotImplementedError(
+            "forward mode: complex tangents of real tensors are not supported"
+        )
     rec = local.rec
     if rec.tangent_of(tensor, level.number) is not None:
         raise RuntimeError(

@@ -63,6 +63,8 @@ def _loss(
     batch = log_probs.unsqueeze(1) if single else log_probs
     if single and targets.dim() == 1:
         targets = targets.unsqueeze(0)
+    if targets.is_complex():
+        targets = targets.to(dtypes.int64)  # with PyTorch's warning
     options = int(blank), longest, bool(zero_infinity)
     if known_lengths is not None and known_counts is not None:
         _check_now(batch, targets, known_lengths, known_counts, options)
