@@ -71,6 +71,29 @@ def resized(torch):
     yield torch.eye(2).resize_as_(eye(3)).shape
 
 
+@case(warnings=False)
+def resized_as_sparse(torch):
+    def eye(n, dims=2):
+        return torch.eye(n).to_sparse(dims)
+
+    x = eye(2)
+    yield x.resize_as_sparse_(eye(3)) is x, x
+    yield torch.resize_as_sparse_(eye(2), the_template=eye(2))
+    empty = torch.sparse_coo_tensor(size=(2, 2))
+    yield empty.resize_as_sparse_(eye(3, 1)), empty.dense_dim()
+    for other in (eye(1), eye(2, 1), torch.eye(3), None):
+        yield attempt(eye(2).resize_as_sparse_, other)
+
+
+@case(warnings=False)
+def contiguous(torch):
+    x = torch.eye(2).to_sparse()
+    for name in ("contiguous_format", "preserve_format", "channels_last"):
+        yield attempt(x.contiguous, memory_format=getattr(torch, name))
+    yield attempt(x.contiguous)
+    yield attempt(torch.eye(2).to_sparse_csr().contiguous)
+
+
 NUMBERS = {
     "one": [[2.0]],
     "zero": [0.0],

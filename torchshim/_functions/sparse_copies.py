@@ -337,6 +337,19 @@ def is_contiguous(self: Any, memory_format: Any = None) -> builtins.bool:
     return False
 
 
+@handles("contiguous")
+def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
+    """Refused, as in PyTorch: the elements are in no order."""
+    is_contiguous(self)
+    if memory_format is preserve_format:
+        raise RuntimeError(
+            "preserve memory format is unsupported by the contiguous operator"
+        )
+    raise RuntimeError(
+        f"unsupported memory format option {FORMAT_TEXTS[memory_format]}"
+    )
+
+
 @handles("is_pinned")
 def is_pinned(self: Any, device: Any = None) -> builtins.bool:
     """As `Tensor.is_pinned`: never."""

@@ -12,7 +12,7 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.layout import FORMAT_TEXTS
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import size_of, wrong
+from torchshim._functions._arguments import size_of, tensor_argument, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.indexing import out_of_bounds
@@ -471,7 +471,27 @@ def sparse_resize_and_clear_(
     return become(self, empty_coo(shape, self.dtype, self.device, False, dense_dim))
 
 
-@handles("resize_as_", "resize_as_sparse_")
+@public(method=True)
+@handles("resize_as_sparse_")
+def resize_as_sparse_(input: Any, the_template: Any) -> Any:
+    """Gives a sparse tensor the size of another, and as many sparse dimensions.
+
+    RuntimeError for a smaller one, unless there are no values, and for other layouts
+    than coordinates.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([5.0]).to_sparse()
+    >>> x.resize_as_sparse_(torch.zeros(3).to_sparse()).to_dense()
+    tensor([5., 0., 0.])
+    """
+    template = tensor_argument("resize_as_sparse_", "the_template", 1, the_template)
+    expect_coo("resize_as_sparse_", input)
+    dense = template._v.ndim - 1 if template.is_sparse else template.ndim
+    size = tuple(template.shape)
+    return sparse_resize_(input, size, template.ndim - dense, dense)
+
+
+@handles("resize_as_")
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """As `Tensor.resize_as_`: the size of another tensor, which holds all values."""
     if memory_format is not None:
