@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -67,11 +68,38 @@ def linalg_det(A: Array) -> Array:
     return _det(A)
 
 
+@jax.custom_jvp
+def _sign_and_logarithm(A: Array) -> tuple[Array, Array]:
+    """As `jnp.linalg.slogdet`, which computes the determinant of two rows itself.
+
+    That may be too large, or too small, for its dtype.
+    """
+    factors, pivots, _ = lax.linalg.lu(A)
+    diagonal = jnp.diagonal(factors, axis1=-2, axis2=-1)
+    swaps = (pivots != jnp.arange(A.shape[-1], dtype=pivots.dtype)).sum(-1)
+    signs = jnp.sign(diagonal)
+    if not jnp.iscomplexobj(A):
+        signs = jnp.where(jnp.isnan(diagonal), 0, signs)  # as in PyTorch
+    sign = signs.prod(-1)
+    value = jnp.log(jnp.abs(diagonal)).sum(-1)
+    return jnp.where(swaps % 2 == 1, -sign, sign), value
+
+
+@_sign_and_logarithm.defjvp
+def _sign_and_logarithm_jvp(primals: Any, tangents: Any) -> Any:
+    (A,), (dA,) = primals, tangents
+    sign, value = _sign_and_logarithm(A)
+    moved = jnp.trace(jnp.linalg.solve(A, dA), axis1=-1, axis2=-2)
+    if not jnp.iscomplexobj(A):
+        return (sign, value), (jnp.zeros_like(sign), moved)
+    turned = lax.complex(jnp.zeros_like(value), moved.imag) * sign
+    return (sign, value), (turned, moved.real)
+
+
 def _slogdet(A: Array) -> tuple[Array, Array]:
     check_square(A, "linalg.slogdet")
     check_floating(A, "linalg.slogdet")
-    sign, value = jnp.linalg.slogdet(A)
-    return sign, value
+    return _sign_and_logarithm(A)
 
 
 @_linalg(
@@ -113,7 +141,7 @@ def logdet(input: Array) -> Array:
     """The logarithm of the determinant; NaN where that is negative."""
     check_square(input, "logdet")
     check_floating(input, "logdet")
-    sign, value = jnp.linalg.slogdet(input)
+    sign, value = _sign_and_logarithm(input)
     if jnp.iscomplexobj(input):
         return value + jnp.log(sign)
     return jnp.where(sign == -1, jnp.nan, value)

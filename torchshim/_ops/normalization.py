@@ -408,8 +408,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
     def unit(x: Array) -> Array:
         # The bound takes no part in the derivative.
         size = p_norm(x, 2, axes)
-        bounded = size + jax.lax.stop_gradient(jnp.maximum(size, eps) - size)
-        return x / bounded
+        bounded = size + jax.lax.stop_gradient(eps - size)
+        return x / jnp.where(size >= eps, size, bounded)
 
     return (unit(x1) * unit(x2)).sum(axes)
 

@@ -351,17 +351,17 @@ def trapezoid(
     dtype = _integral_dtype(y, x)
     if not y.shape[axis]:
         return jnp.sum(y, axis=axis, dtype=y.dtype)
-    pairs = _pairs(y, steps, axis)
+    broad = _wide_dtype(dtype)
     if steps is not None:
-        total = jnp.sum(_summand(pairs, dtype), axis=axis)
-        return (total.astype(_wide_dtype(dtype)) / 2).astype(dtype)
-    if is_exact(y):
-        total = jnp.sum(y, axis=axis, dtype=jnp.int64).astype(dtype)
-        n = y.shape[axis]
-        ends = jnp.take(y, 0, axis=axis) + jnp.take(y, n - 1, axis=axis)
-        return (total - ends.astype(dtype) / 2) * jnp.asarray(dx).astype(dtype)
-    half = (jnp.asarray(dx) / 2).astype(pairs.dtype)
-    return (jnp.sum(pairs, axis=axis) * half).astype(dtype)
+        pairs = _pairs(y, steps, axis)
+        total = jnp.sum(_summand(pairs, dtype), axis=axis).astype(broad)
+        return (total / 2).astype(dtype)
+    # Without the halves of both ends, as PyTorch has it: NaN where these are infinite.
+    total = jnp.sum(_summand(y, dtype), axis=axis).astype(broad)
+    y = wide(y)
+    ends = jnp.take(y, 0, axis=axis) + jnp.take(y, y.shape[axis] - 1, axis=axis)
+    integral = (total - ends.astype(broad) / 2) * jnp.asarray(dx).astype(broad)
+    return integral.astype(dtype)
 
 
 def _cumulative_node(y: object, x: object = None, *rest: object) -> str:

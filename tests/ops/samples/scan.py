@@ -87,6 +87,7 @@ def differences() -> Iterator[Sample]:
     yield sample(bools(2, 4))
     yield sample(ints(3, dtype="uint8"))
     yield sample(complexes(3))
+    yield sample(f32([[1, INF, 2], [1, 2, INF]]))
     yield sample(floats(2, 0)).without("grad")
     yield sample(f32(1.0)).raises()
     yield sample(X, -1).raises()
