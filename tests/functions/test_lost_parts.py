@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+import torchshim
 from tests.oracle import attempt, case, evaluate
+from torchshim.autograd import forward_ad as fwAD
 
 
 @case.lines("""
@@ -40,3 +44,15 @@ def no_freedom(torch, name):
         for dim in (0, 1, (0, 1), None):
             yield attempt(function, torch.ones(shape), dim)
             yield attempt(function, torch.ones(shape), dim, correction=0)
+
+
+def test_complex_tangents_of_real_tensors_are_refused():
+    # PyTorch's operators do not agree: products keep imaginary parts, `sin` drops them.
+    x, c = torchshim.ones(2), torchshim.tensor([1j, 2])
+    text = "complex tangents of real tensors are not supported"
+    with fwAD.dual_level(), pytest.raises(NotImplementedError, match=text):
+        fwAD.make_dual(x, c)
+    with pytest.raises(NotImplementedError, match=text):
+        torchshim.func.jvp(lambda x: x * 2, (x,), (c,))
+    _, moved = torchshim.func.jvp(lambda x: x * 2, (c,), (x,))
+    assert moved.tolist() == [2, 2]

@@ -81,7 +81,7 @@ def resized_as_sparse(torch):
     yield torch.resize_as_sparse_(eye(2), the_template=eye(2))
     empty = torch.sparse_coo_tensor(size=(2, 2))
     yield empty.resize_as_sparse_(eye(3, 1)), empty.dense_dim()
-    for other in (eye(1), eye(2, 1), torch.eye(3), None):
+    for other in (eye(1), eye(2, 1), torch.eye(3), eye(3).to_sparse_csr(), None):
         yield attempt(eye(2).resize_as_sparse_, other)
 
 
@@ -91,6 +91,8 @@ def contiguous(torch):
     for name in ("contiguous_format", "preserve_format", "channels_last"):
         yield attempt(x.contiguous, memory_format=getattr(torch, name))
     yield attempt(x.contiguous)
+    yield attempt(x.contiguous, memory_format=None)
+    yield attempt(x.contiguous, torch.contiguous_format)
     yield attempt(torch.eye(2).to_sparse_csr().contiguous)
 
 

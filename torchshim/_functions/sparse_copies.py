@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim import _refusal
 from torchshim._core import dtypes
 from torchshim._core.dtypes import as_dtype
 from torchshim._core.layout import (
@@ -338,9 +339,11 @@ def is_contiguous(self: Any, memory_format: Any = None) -> builtins.bool:
 
 
 @handles("contiguous")
-def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
+def contiguous(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Refused, as in PyTorch: the elements are in no order."""
+    _refusal.refuse("Tensor", "contiguous", (self, *args), kwargs)
     is_contiguous(self)
+    memory_format = kwargs.get("memory_format", contiguous_format)
     if memory_format is preserve_format:
         raise RuntimeError(
             "preserve memory format is unsupported by the contiguous operator"

@@ -486,9 +486,18 @@ def resize_as_sparse_(input: Any, the_template: Any) -> Any:
     """
     template = tensor_argument("resize_as_sparse_", "the_template", 1, the_template)
     expect_coo("resize_as_sparse_", input)
-    dense = template._v.ndim - 1 if template.is_sparse else template.ndim
+    if is_sparse(template) and not template.is_sparse:
+        raise RuntimeError(
+            "resize_as_sparse_compressed_: self  expected sparse compressed tensor "
+            "layout but got Sparse"
+        )
+    return _resize_as(input, template)
+
+
+def _resize_as(tensor: Any, template: Any) -> Any:
+    dense = template._v.ndim - 1 if is_sparse(template) else template.ndim
     size = tuple(template.shape)
-    return sparse_resize_(input, size, template.ndim - dense, dense)
+    return sparse_resize_(tensor, size, template.ndim - dense, dense)
 
 
 @handles("resize_as_")
@@ -503,6 +512,4 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
         return self.resize_(the_template.shape)
     if not is_sparse(the_template):
         refuse("resize_as_", self)
-    dense = the_template._v.ndim - 1
-    sparse = the_template.ndim - dense
-    return sparse_resize_(self, tuple(the_template.shape), sparse, dense)
+    return _resize_as(self, the_template)
