@@ -167,7 +167,7 @@ def test_donated_memory_goes_to_the_new_value(compiled):
     successors = program.replaced_inputs(state, outputs)
     gifts, _ = found.inputs
     assert len(gifts) == 9
-    assert [successors[slot] for slot in found.outputs[:9]] == list(gifts)
+    assert [successors[slot] for slot in outputs[:9]] == list(gifts)
 
 
 def test_lists_are_arguments_where_an_entrance_is_known():

@@ -116,10 +116,10 @@ def test_a_signal_while_a_program_is_compiled(alarm, monkeypatch, number, run):
     assert w.tolist() == [1.0 - steps] * len(w)
 
 
-def plain_program(state, outputs, usable, varying, saves, entry, copied):
-    return program.Program(
-        state, outputs, usable, False, program.Lowered(state, outputs), entry
-    )
+def plain_program(state, outputs, usable, varying, saves, entry):
+    lowered = program.Lowered.of(state, outputs)
+    replaced = program.replaced_inputs(state, outputs)
+    return program.Program(lowered, usable, [*replaced.values()], False, entry)
 
 
 def test_a_timeout_before_a_program_runs_takes_nothing_back(alarm, monkeypatch):

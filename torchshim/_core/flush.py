@@ -18,13 +18,12 @@ from torchshim._core import program
 from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
 from torchshim._core.exact import Exact
-from torchshim._core.interim import Interim
 from torchshim._core.lower import has_checks
 from torchshim._core.no_data import NoData, absent_of
+from torchshim._core.parts import DONATIONS_APART, Runner, Split, make_program
 from torchshim._core.program import CACHE, Compiled, Copying, Program
 from torchshim._core.signals import held_back
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State, UsedUp
-from torchshim._core.stepwise import make_program
 from torchshim._core.storage import Storage, TensorBase, value_lock
 
 
@@ -281,7 +280,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Program | Copying | Interim | None = None,
+        program: Runner | Copying | None = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -297,9 +296,12 @@ class Run:
     def start(self) -> None:
         if self.program is not None:
             self.program(self.scalars, self.inputs, self.result)
-            outs = self.result[0][0]
-            if outs and type(outs[0]) is not np.ndarray:
-                _running[0] = outs[0]
+            self.note_running()
+
+    def note_running(self) -> None:
+        outs = self.result[0][0]
+        if outs and type(outs[0]) is not np.ndarray:
+            _running[0] = outs[0]
 
     def values(self) -> list[Any]:
         """The array of every slot asked for."""
@@ -312,6 +314,37 @@ class Run:
         """Keeps what the checks found."""
         if self.program is not None and self.result[0][1] is not None:
             rec.note_report(list(self.program.lowered.sites), self.result[0][1])
+
+
+class SplitRun(Run):
+    """One run of a recording in two parts."""
+
+    __slots__ = ("_first", "_split")
+
+    def __init__(
+        self, split: Split, places: list[int], given: list[Any], *args: Any
+    ) -> None:
+        super().__init__(places, given, split, *args)
+        self._split = split
+        self._first: list[Any] = []
+
+    def start(self) -> None:
+        split = self._split
+        split.first(self.scalars, self.inputs, self._first)
+        handed_on = self._first[0][0][: split.handed_on]
+        split.rest(self.scalars, [*self.inputs, *handed_on], self.result)
+        self.note_running()
+
+    def values(self) -> list[Any]:
+        outs = [*self.result[0][0], *self._first[0][0]]
+        arrays = [*[outs[place] for place in self._split.places], *self.given]
+        return [arrays[place] for place in self.places]
+
+    def report(self, rec: Any) -> None:
+        split = self._split
+        for part, found in (split.first, self._first), (split.rest, self.result):
+            if found[0][1] is not None:
+                rec.note_report(list(part.lowered.sites), found[0][1])
 
 
 # Something that the program started last gives, until the next is prepared; None
@@ -356,6 +389,8 @@ def _prepared(rec: Any, state: State, plan: FlushPlan, donates: bool) -> Run:
         compiled = compiled or _new_program(rec, state, plan, donated, inputs)
         CACHE.add(key, compiled)
     vector = np.array(rec.scalars[: state.n_scalars], np.float64)
+    if type(compiled) is Split:
+        return SplitRun(compiled, plan.places, given, vector, inputs)
     return Run(plan.places, given, compiled, vector, inputs)
 
 
@@ -376,11 +411,6 @@ def _donations(inputs: list[Any], held: Set[int]) -> tuple[int, ...]:
     return tuple(alone)
 
 
-# A program may serve where other inputs can be donated than it was made for, if those
-# that differ have at most so many bytes.
-_DONATIONS_APART = 1 << 16
-
-
 def _made_for_other_donations(
     state: State, outputs: tuple[int, ...], donated: tuple[int, ...], inputs: list[Any]
 ) -> Program | Copying | Exact | None:
@@ -396,7 +426,7 @@ def _made_for_other_donations(
         if type(made) is Program:
             lost = set(made.inputs[0]) - set(donated)
             other = lost | (set(donated) - set(key[1]))
-            if sum(inputs[p].nbytes for p in other) <= _DONATIONS_APART:
+            if sum(inputs[p].nbytes for p in other) <= DONATIONS_APART:
                 return Copying(made, tuple(lost)) if lost else made
     return None
 
@@ -407,7 +437,7 @@ def _new_program(
     plan: FlushPlan,
     donated: tuple[int, ...],
     inputs: list[Any],
-) -> Program | Interim:
+) -> Runner:
     outputs = plan.computed
     # XLA warns of donated inputs that no output can reuse: donate only the others.
     avals: list[Any] = []
@@ -428,9 +458,10 @@ def _new_program(
         outputs=len(outputs),
         reason=rec.why() or _why_another_program(state, outputs, usable),
     )
-    copied = sum(inputs[p].nbytes for p in usable)
-    varying, saves = keeps_varying(rec), bool(plan.saved)
-    return make_program(state, outputs, usable, varying, saves, entry, copied)
+    gifts = {p: inputs[p].nbytes for p in usable}
+    return make_program(
+        state, outputs, gifts, keeps_varying(rec), bool(plan.saved), entry
+    )
 
 
 def keeps_varying(rec: Any) -> bool:

@@ -26,7 +26,7 @@ import functools
 import sys
 from types import CodeType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from torchshim._core.callers import INLINE, caller, is_own, own_modules
 from torchshim._core.state import State
@@ -36,6 +36,9 @@ _HEADS = 64
 # With more kinds of preparation before a line, further ones are expected. Two have
 # other reasons: the first batch and all others, or batches of two sizes.
 _PREPARATIONS = 2
+# One that was met so often is recorded together with what follows: recording that once
+# more costs what so many recordings of its own did.
+_COMING_AGAIN = 64
 
 # For each frame of the script, the outermost first: which it is, and where.
 Stack = list[tuple[int, CodeType, int]]
@@ -68,8 +71,8 @@ class ScriptLoops:
         self._best: Head | None = None
         # In which recording (flushes before it) and loop the last new event was.
         self._last: tuple[int, Loop | None] = -1, None
-        # Line where gradients begin -> the states that recordings had reached there.
-        self._prepared: dict[Any, WeakSet[State]] = {}
+        # Line where gradients begin -> how often recordings had reached a state there.
+        self._prepared: dict[Any, WeakKeyDictionary[State, int]] = {}
         # In which recording the last new backward was, and where.
         self._walk: tuple[int, Stack] = -1, []
 
@@ -106,13 +109,17 @@ class ScriptLoops:
         return state in self._cuts
 
     def varies_before(self, state: State) -> bool:
-        """Whether what was recorded before this line keeps varying."""
+        """Whether what was recorded before this line keeps varying.
+
+        Not if this very preparation comes again and again: then all of the recording
+        is known but the first time.
+        """
         line = caller()
         if line not in self._prepared and len(self._prepared) >= _HEADS:
             self._prepared.clear()
-        known = self._prepared.setdefault(line, WeakSet())
-        known.add(state)
-        return len(known) > _PREPARATIONS
+        known = self._prepared.setdefault(line, WeakKeyDictionary())
+        known[state] = times = known.get(state, 0) + 1
+        return len(known) > _PREPARATIONS and times <= _COMING_AGAIN
 
     def is_cut(self, state: State, flush: int, last: bool) -> bool:
         """Whether a recording that has grown long is cut before the next operator.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -90,34 +90,52 @@ class Lowered:
         "slots",
     )
 
-    def __init__(self, state: State, outputs: Sequence[int]) -> None:
-        events = reachable(state.path(), outputs)
-        self.n_events = len(events)
+    def __init__(
+        self,
+        calls: Sequence[State],
+        operands: Sequence[tuple[int, ...]],
+        inputs: Mapping[int, int],
+        outputs: Sequence[int],
+        place: Any,
+    ) -> None:
+        # What is to be computed, of which slots.
+        self.calls = calls
+        self.operands = operands
+        self.outputs = tuple(outputs)
+        # The inputs that are used: slot -> position in what the function is given.
+        self.inputs = tuple(inputs.values())
+        self.slots = tuple(inputs)
+        self.n_events = len(calls) + len(inputs)
         # The device that it runs on, unless that is JAX's default one.
-        self.place = place_of(state.device)
-        metas = [meta for event in events for meta in event.metas]
+        self.place = place
+        metas = [meta for event in calls for meta in (*event.given, *event.metas)]
         self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
         # How much work it is: the elements that operators read or write.
         self.elements = sum(
-            max(elements_of(e.given), elements_of(e.metas))
-            for e in events
-            if e.kind == CALL
+            max(elements_of(e.given), elements_of(e.metas)) for e in calls
         )
-        # Positions (in the recording) of the inputs that are used, and their slots.
-        self.inputs = tuple(e.n_inputs - 1 for e in events if e.kind == INPUT)
-        self.slots = tuple(e.slot for e in events if e.kind == INPUT)
+        self.convolved = convolved_by(calls, [e.call for e in calls])
+        self.sites: list[checks.CheckSite] = []
+        self.fn = self._function()
+
+    @classmethod
+    def of(cls, state: State, outputs: Sequence[int]) -> Lowered:
+        """The recording that ends at `state`; inputs have their positions in it."""
+        events = reachable(state.path(), outputs)
         same: dict[int, int] = {}
         for event in events:
             if event.kind == IDENTITY:
                 source = event.operands[0]
                 same[event.slot] = same.get(source, source)
-        # What is to be computed, of which slots; identities are resolved.
-        self.calls = [e for e in events if e.kind == CALL]
-        self.operands = [tuple(same.get(s, s) for s in e.operands) for e in self.calls]
-        self.outputs = tuple(same.get(s, s) for s in outputs)
-        self.convolved = convolved_by(self.calls, [e.call for e in self.calls])
-        self.sites: list[checks.CheckSite] = []
-        self.fn = self._function()
+        calls = [e for e in events if e.kind == CALL]
+        return cls(
+            calls,
+            # Identities are resolved.
+            [tuple(same.get(s, s) for s in e.operands) for e in calls],
+            {e.slot: e.n_inputs - 1 for e in events if e.kind == INPUT},
+            [same.get(s, s) for s in outputs],
+            place_of(state.device),
+        )
 
     def _function(self) -> Callable[..., Any]:
         slots, calls, operands = self.slots, self.calls, self.operands

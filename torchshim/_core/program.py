@@ -8,7 +8,7 @@ import itertools
 import re
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import jax
@@ -205,8 +205,9 @@ class Program:
     """An executable. Called with the host vector of scalars and all of a recording's
     inputs; puts the outputs and the checks' report (None without checks) in a list.
 
-    `rare`: whether it is taken for one that will not run often. `lowered`: its state
-    and outputs as a function. `known`: what is told of it.
+    `donated`: positions of inputs; `replaced`: those of inputs that outputs are the new
+    values of, in the outputs' order. `rare`: whether it is taken for one that will not
+    run often. `known`: what is told of it.
     """
 
     __slots__ = (
@@ -220,32 +221,28 @@ class Program:
         "known",
         "large",
         "lowered",
-        "outputs",
         "runs",
     )
 
     def __init__(
         self,
-        state: State,
-        outputs: tuple[int, ...],
-        donated: tuple[int, ...],
-        rare: bool,
         lowered: Lowered,
+        donated: Iterable[int],
+        replaced: Sequence[int],
+        rare: bool,
         known: Compiled,
     ) -> None:
         # What `explain()` says; `entry` where the next run compiles, which fills in the
         # time.
         self.known = known
         self.entry: Compiled | None = known
-        successors = replaced_inputs(state, outputs)
         self.lowered = lowered
-        self.outputs = outputs
         fn = self.lowered.fn
         given = frozenset(donated)
         # Donated inputs are a separate argument list, so one flag covers them.
         inputs = self.lowered.inputs
         kept = [p for p in inputs if p not in given]
-        gifts = [p for p in successors.values() if p in given and p in inputs]
+        gifts = [p for p in replaced if p in given and p in inputs]
         gifts += [p for p in inputs if p in given and p not in gifts]
         order = {p: i for i, p in enumerate(inputs)}
 

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -41,7 +41,7 @@ from torchshim._core.placement import computing_on, platform, put_default
 from torchshim._core.program import Compiled, Program
 from torchshim._core.state import State
 
-# What `make_program` chooses by; `docs/compilation.md` has the choice as tables. Times
+# What `choose` chooses by; `docs/compilation.md` has the choice as tables. Times
 # are seconds, as measured.
 
 # Shorter recordings are compiled soon enough, except where they are known to vary.
@@ -318,30 +318,40 @@ class Hosted(Stepwise):
         return put_default(np.array(array, order="C"))
 
 
-def make_program(
-    state: State,
-    outputs: tuple[int, ...],
-    donated: tuple[int, ...],
+def compiled(
+    lowered: Lowered,
+    donated: Iterable[int],
+    replaced: Sequence[int],
+    rare: bool,
+    entry: Compiled,
+) -> Program:
+    """A program; its parameters are those of `Program`."""
+    entry.events = lowered.n_events
+    with computing_on(lowered.place):
+        made = Program(lowered, donated, replaced, rare, entry)
+    program.note(entry)
+    return made
+
+
+def choose(
+    lowered: Lowered,
+    donated: Mapping[int, int],
+    replaced: Sequence[int],
     rare: bool,
     saves: bool,
     entry: Compiled,
-    copied: int,
 ) -> Program | Interim:
     """What runs a recording: a program, or kernels for its events.
 
-    `saves`: whether it keeps what a later backward needs. `copied`: bytes of the inputs
-    that a program overwrites.
+    `donated`: position -> bytes of the inputs that a program overwrites. `saves`:
+    whether it keeps what a later backward needs.
     """
-    lowered = Lowered(state, outputs)
     entry.events = lowered.n_events
 
     def make() -> Program:
-        with computing_on(lowered.place):
-            made = Program(state, outputs, donated, rare, lowered, entry)
-        program.note(entry)
-        return made
+        return compiled(lowered, donated, replaced, rare, entry)
 
-    if copied > _COPIED:
+    if sum(donated.values()) > _COPIED:
         return make()
     with computing_on(lowered.place):
         return _chosen(lowered, rare, saves, bool(donated), entry.line, make)

@@ -16,7 +16,7 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +178,12 @@ class RemoteProgram:
         self,
         state: State,
         outputs: tuple[int, ...],
-        donated: tuple[int, ...],
+        donated: Mapping[int, int],
         rare: bool,
         saves: bool,
         entry: Compiled,
-        copied: int,
     ) -> None:
-        self.lowered = Lowered(state, outputs)
+        self.lowered = Lowered.of(state, outputs)
         self.outputs = outputs
         self.entry = entry
         entry.events = self.lowered.n_events
@@ -297,7 +296,7 @@ def serve(descriptor: int) -> None:
 
 def _load(programs: list[tuple[Lowered, Any]], data: bytes) -> int:
     events, outputs = _Unpickler(io.BytesIO(data)).load()
-    lowered = Lowered(_Recording(events), outputs)  # type: ignore[arg-type]
+    lowered = Lowered.of(_Recording(events), outputs)  # type: ignore[arg-type]
     programs.append((lowered, jax.jit(lowered.fn)))
     return len(programs) - 1
 
