@@ -19,6 +19,7 @@ import numpy as np
 
 from torchshim._core import program
 from torchshim._core.call import VjpCall
+from torchshim._core.integers import opened
 from torchshim._core.interim import Interim
 from torchshim._core.lower import Lowered, has_checks
 from torchshim._core.meta import Meta
@@ -32,7 +33,7 @@ from torchshim._core.stepwise import choose, compiled
 # other reasons: the first iteration of a loop and all others.
 _FIRST_PARTS = 2
 # Shorter rests are not worth a program of their own.
-_LEAST_REST = 16
+_LEAST_REST = 8
 # What the first part hands on is an array more than in one program; at most of so many
 # bytes.
 _HANDED_ON = 64 * 2**20
@@ -393,7 +394,12 @@ def _aval(meta: Meta) -> Any:
 
 
 def _comes_again(before: Structure, after: Structure) -> bool:
-    """Whether several recordings have the same rest behind other first parts."""
+    """Whether several recordings have the same rest behind other first parts.
+
+    Those that differ in integers alone are one: these become runtime scalars.
+    """
+    *where, events = before.key
+    kind = *where, tuple([(opened(call), *event) for call, *event in events])
     firsts = _firsts.pop(hash(after.key), set())
-    _put(_firsts, hash(after.key), firsts).add(hash(before.key))
+    _put(_firsts, hash(after.key), firsts).add(hash(kind))
     return len(firsts) > _FIRST_PARTS
