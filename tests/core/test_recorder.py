@@ -573,3 +573,13 @@ def test_gradients_of_pieces_are_traced_once_for_all_places(traced):
     assert len([each for each in traced if isinstance(each, call.VjpCall)]) < 10
     assert w.grad is not None
     assert w.grad.tolist() == [[0.0] * 7] + [[2.0] * 7] * 39
+
+
+def test_a_write_to_a_row_of_rows_is_one_event(own_trie):
+    x = torch.zeros(3, 4, 5)
+    local.rec.flush()
+    for i in range(3):
+        x[i][i][i] = 1
+    calls = [e.call.op.name for e in local.rec.state.path() if e.call is not None]
+    assert calls == ["basic_index", "basic_index", "put_piece_"] * 3
+    assert x.sum().item() == 3

@@ -499,3 +499,61 @@ def slices_of_all(torch):
         y[index] = 1.0
         yield type(y.grad_fn).__name__, *torch.autograd.grad(y.sum(), x)
     yield x[:0][0:-1, :].grad_fn is None
+
+
+@case
+def writes_to_rows_of_rows(torch):
+    """`x[i][j] = value`, through rows that are held and rows that are not."""
+    x = torch.zeros(3, 4, 5)
+    row = x[1]
+    piece = row[2]
+    piece[3] = 7
+    yield x._version, row._version, piece._version, x, row, piece
+    for _ in range(3):
+        for i in range(3):
+            x[i][-1][i] = i
+    yield x, x._version
+    x[0][1] = torch.arange(5.0)
+    x[-1][-1][1:3] = 2.5
+    x[2][0][::2] = torch.tensor([1.0, 2.0, 3.0])
+    x[0][:, 1][2] = 4
+    yield x, x._version
+    alias = x.detach()
+    alias[0][0] = 9
+    yield x[0], x._version, alias._version
+    turned = x.transpose(0, 2)
+    turned[1][2] = torch.tensor([5.0, 6.0, 7.0])
+    yield x[:, 2, 1], x._version
+    wide = torch.zeros(1, 3).expand(4, 3)
+    wide[0][1] = 1
+    yield wide
+    part = x.view(-1)[20:40].view(4, 5)
+    part[1][2] = 8
+    yield x, part
+    for value in (torch.zeros(2), torch.zeros(1, 1), 1 + 2j, "a"):
+        yield attempt(x[0].__getitem__(1).__setitem__, slice(None), value)
+    yield attempt(x[0][0].__setitem__, 9, 1), attempt(x[0].__setitem__, (1, 2, 3), 1)
+
+
+@case
+def writes_to_rows_of_rows_with_history(torch):
+    w = torch.ones(2, 2, requires_grad=True)
+    y = w * 2
+    y[0][1] = 5
+    yield y, y._version, *torch.autograd.grad(y.sum(), w)
+    z = torch.zeros(2, 2)
+    z[0][0] = w[0, 0] * 3
+    z[0][1] = 2
+    yield z, *torch.autograd.grad(z.square().sum(), w)
+    yield attempt(w[0].__setitem__, 0, 1.0)
+    w.data[0][1] = 3
+    with torch.no_grad():
+        w[1][0] = 4
+        y[1][1] = 6
+    yield w, w._version, y, y._version
+    row = torch.zeros(2, 2)[0].requires_grad_()
+    yield attempt(row.__setitem__, 0, 1.0), attempt(row[:1].__setitem__, 0, 1.0)
+    with torch.inference_mode():
+        seen = torch.zeros(2, 2)
+        seen[0][0] = 1
+    yield seen.tolist(), attempt(seen[1].__setitem__, 0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,25 +47,65 @@ class Known(Learning):
         op, learnt = key[0], start.learnt
         if learnt is None or op.warns is not None:
             return None
-        floats = [i for i, part in enumerate(key) if part is float]
-        numbers = _varying_of(op, key)
-        if floats and numbers and floats[-1] > numbers[0][0]:
-            return None
-        holed = tuple(punched(key, [n[:3] for n in numbers]))
-        mask = learnt.get(holed)
+        holed, values, first = list(key), [], 0
+        for i, name, role in _numbered(op):
+            part = key[i]
+            kind = part.__class__
+            if role == INDICES:
+                if kind is not tuple or not part:
+                    continue
+                holed[i] = holes(len(part))
+                values += part
+            elif kind is tuple:
+                if part[:1] != _INT:
+                    continue
+                holed[i] = INT_HOLE
+                values.append(part[1])
+            elif role == INDEX and kind is int:
+                holed[i] = INT_HOLE
+                values.append(part)
+            elif name in op.varies and op.may_vary(name, part):
+                holed[i] = PLAIN_HOLE
+                values.append(part)
+            else:
+                continue
+            first = first or i
+        floats = 0
+        if float in key:
+            places = [i for i, part in enumerate(key) if part is float]
+            if values and places[-1] > first:
+                return None
+            floats = len(places)
+        mask = learnt.get(place := tuple(holed))
         if mask is None:
             return None
         if False in mask:
-            numbers = [n for n, dynamic in zip(numbers, mask, strict=True) if dynamic]
-            holed = tuple(punched(key, [n[:3] for n in numbers]))
-        values = [n[3] for n in numbers]
+            numbers = [n for n, m in zip(_varying_of(op, key), mask, strict=True) if m]
+            place = tuple(punched(key, [n[:3] for n in numbers]))
+            values = [n[3] for n in numbers]
         if values and (max(values) >= BOUND or min(values) <= -BOUND):
             return None
-        found = start.next.get(holed)
+        found = start.next.get(place)
         if found is not None:
-            at = found.scalar + len(floats)
-            self.scalars[at : found.n_scalars] = values
+            self.scalars[found.scalar + floats : found.n_scalars] = values
         return found
+
+
+@functools.cache
+def _numbered(op: Op) -> tuple[tuple[int, str, str], ...]:
+    """The parameters that may be numbers: place in a key, name, role."""
+    roles = (INDEX, INDICES, *SCALAR_ROLES)
+    return tuple(
+        (i, param.name, param.role)
+        for i, param in enumerate(op.params, 2)
+        if param.role in roles or param.name in op.varies
+    )
+
+
+@functools.cache
+def holes(n: int) -> tuple[ScalarHole, ...]:
+    """As many holes for integers."""
+    return (INT_HOLE,) * n
 
 
 def _varying_of(

@@ -24,6 +24,7 @@ from torchshim._errors import warn
 from torchshim._function_modes import modes
 from torchshim._functions._values import fitting
 from torchshim._functions.indexing import (
+    BASIC_INDEX,
     BYTE_MASK,
     SKIP,
     ZERO_DIM,
@@ -117,9 +118,42 @@ def write_basic(
             value = broadcast_value(value, shape)
         if value._storage is not None and value._storage is self._storage and shape:
             check_piece(indexed(*placement(self), starts, plan), value)
+    if self._path:
+        found = through_rows(self, starts, plan, value)
+        if found is not None:
+            base, starts, plan = found
+            fns.put_piece_(base, value, starts, plan)
+            return
     fns.put_piece_(self, value, starts, plan)
     if piece and meta.leaf and not self._tmeta.leaf and self._view_of is not None:
         self._unaware = True  # it is the piece that PyTorch writes to
+
+
+def through_rows(
+    self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...], value: Any
+) -> tuple[Any, tuple[int, ...], tuple[Any, ...]] | None:
+    """A row of rows of a tensor (`x[i][j]`), as that tensor and an index in it.
+
+    So `x[i][j][k] = 1` is one event, not one for each level. None where the row is
+    another view, or where it matters to autograd which tensor was written to.
+    """
+    rec, base, storage = local.rec, self._view_of, self._storage
+    if base is None or storage is None or base._path or base._storage is not storage:
+        return None
+    if storage.shared is not None or rec.levels or rec.mode is None:
+        return None
+    if self._tmeta.requires_grad or base._tmeta.requires_grad:
+        return None
+    if isinstance(value, TensorBase) and value._tmeta.requires_grad:
+        return None
+    if self._own_version is not None or base._own_version is not None:
+        return None
+    rows: list[int] = []
+    for op, args, _ in self._path:
+        if op is not BASIC_INDEX or any(entry != PICK for entry in args[1]):
+            return None
+        rows += args[0]
+    return base, (*rows, *starts), (*_PICK * len(rows), *plan)
 
 
 def expanded(meta: Any) -> bool:

@@ -30,7 +30,7 @@ from torchshim._ops.view_geometry import KEEP, NEW, PICK, size_at
 from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor, host_value, on_cpu
 
-_INDEX = REGISTRY["basic_index"]
+BASIC_INDEX = REGISTRY["basic_index"]
 _new = object.__new__
 _ref = weakref.ref
 _size = tuple.__getitem__
@@ -68,7 +68,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     state = rec.state
     slot, storage = self._slot, self._storage
     if storage is not None and storage.shared is not None and rec.mode is not None:
-        made = rec.shared_views(_INDEX, (self, starts, plan))
+        made = rec.shared_views(BASIC_INDEX, (self, starts, plan))
         if made is not None:
             return made[0]
     if (
@@ -79,22 +79,22 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
         if storage is None or not (storage.slot >= 0 or storage.shared or self._path):
             slot = rec.slot_of(self)  # as it entered before
             state = rec.state
-    if state.call is not None and state.call.op is _INDEX:
+    if state.call is not None and state.call.op is BASIC_INDEX:
         if _goes_on(state, slot, plan) and rec.may_be_unrecorded(self):
-            made = rec.unrecorded(_INDEX, (self, starts, plan))
+            made = rec.unrecorded(BASIC_INDEX, (self, starts, plan))
             if made is not None:
                 return made[0]
     try:
         if state.learnt is None:
-            found = state.next[_INDEX, rec.mode, slot, starts, plan]
+            found = state.next[BASIC_INDEX, rec.mode, slot, starts, plan]
         else:
-            place = (_INDEX, rec.mode, slot, _HOLES[len(starts)], plan)
+            place = (BASIC_INDEX, rec.mode, slot, _HOLES[len(starts)], plan)
             mask = state.learnt.get(place)
             if mask is None:
-                found = state.next[_INDEX, rec.mode, slot, starts, plan]
+                found = state.next[BASIC_INDEX, rec.mode, slot, starts, plan]
             else:
                 key = [INT_HOLE if m else s for m, s in zip(mask, starts, strict=True)]
-                found = state.next[_INDEX, rec.mode, slot, tuple(key), plan]
+                found = state.next[BASIC_INDEX, rec.mode, slot, tuple(key), plan]
                 at = found.scalar
                 for learnt, start in zip(mask, starts, strict=True):
                     if learnt:
@@ -108,7 +108,7 @@ def basic(self: Tensor, starts: tuple[int, ...], plan: tuple[Any, ...]) -> Tenso
     tensor._tmeta = found.meta
     tensor._array = None
     rec.live.append(_ref(tensor))
-    rec.link(tensor, self, _INDEX, (starts, plan))
+    rec.link(tensor, self, BASIC_INDEX, (starts, plan))
     return tensor
 
 
@@ -124,7 +124,7 @@ def _goes_on(state: Any, slot: int, plan: Any) -> bool:
     """
     for _ in range(_IN_A_ROW):
         key = state.key
-        if not key or key[0] is not _INDEX or key[2] != slot or key[4] != plan:
+        if not key or key[0] is not BASIC_INDEX or key[2] != slot or key[4] != plan:
             return False
         state = state.parent
     return True
