@@ -42,19 +42,36 @@ INFERENCE_SAVED = (
 _COPIES = ("CloneBackward0", "ToCopyBackward0", "CopyBackwards")
 
 
+# Metas of the results, numbers of the operands that get gradients, and whether the
+# results are views.
+Inferred = tuple[tuple[Meta, ...], tuple[int, ...], bool]
+# What was inferred, by (call, mode, operands): metas and calls are interned.
+_known: dict[tuple[Any, ...], Inferred] = {}
+_KNOWN_BOUND = 20_000
+
+
 class Inference:
     """Infers the results of a call from the metas of its operands."""
 
+    bits: int
     grad: bool
     inference: bool
     # Which levels of `grad` and its like differentiate, see `Meta.levels`.
     tracking: int
 
-    def infer(
-        self, call: Any, metas: Sequence[Meta]
-    ) -> tuple[tuple[Meta, ...], tuple[int, ...], bool]:
-        """Metas of the results, numbers of the operands that get gradients, and whether
-        the results are views."""
+    def infer(self, call: Any, metas: Sequence[Meta]) -> Inferred:
+        """What follows from a call's operands; raises PyTorch's error if it refuses."""
+        if not metas or isinstance(call, PythonCall):
+            return self._inferred(call, metas)
+        key = call, self.bits, *metas
+        found = _known.get(key)
+        if found is None:
+            if len(_known) >= _KNOWN_BOUND:
+                _known.clear()
+            found = _known[key] = self._inferred(call, metas)
+        return found
+
+    def _inferred(self, call: Any, metas: Sequence[Meta]) -> Inferred:
         op: Op | None = call.op
         device = self.device_of(call, metas)
         _check_operands(call, metas)

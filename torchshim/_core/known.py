@@ -70,12 +70,9 @@ class Known(Learning):
             else:
                 continue
             first = first or i
-        floats = 0
-        if float in key:
-            places = [i for i, part in enumerate(key) if part is float]
-            if values and places[-1] > first:
-                return None
-            floats = len(places)
+        floats = [i for i, part in enumerate(key) if part is float]
+        if floats and values and floats[-1] > first:
+            return None
         mask = learnt.get(place := tuple(holed))
         if mask is None:
             return None
@@ -87,7 +84,8 @@ class Known(Learning):
             return None
         found = start.next.get(place)
         if found is not None:
-            self.scalars[found.scalar + floats : found.n_scalars] = values
+            at = found.scalar + len(floats)
+            self.scalars[at : found.n_scalars] = values
         return found
 
 

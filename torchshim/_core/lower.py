@@ -75,18 +75,14 @@ class Lowered:
     """A JAX function of (runtime scalars, inputs) and what to pass to it."""
 
     __slots__ = (
+        "_places",
         "calls",
-        "convolved",
-        "elements",
-        "fn",
         "inputs",
         "n_events",
         "operands",
         "outputs",
         "place",
-        "rank",
         "sites",
-        "size",
         "slots",
     )
 
@@ -108,15 +104,39 @@ class Lowered:
         self.n_events = len(calls) + len(inputs)
         # The device that it runs on, unless that is JAX's default one.
         self.place = place
-        metas = [meta for event in calls for meta in (*event.given, *event.metas)]
-        self.rank = max((len(m.batch) + len(m.shape) for m in metas), default=0)
-        # How much work it is: the elements that operators read or write.
-        self.elements = sum(
-            max(elements_of(e.given), elements_of(e.metas)) for e in calls
-        )
-        self.convolved = convolved_by(calls, [e.call for e in calls])
         self.sites: list[checks.CheckSite] = []
-        self.fn = self._function()
+        # What is repeated: looked for when it is asked for, as some never are.
+        self._places: dict[int, outline.Repetition | outline.Loop] | None = None
+
+    @property
+    def rank(self) -> int:
+        """The largest number of dimensions."""
+        metas = [meta for e in self.calls for meta in (*e.given, *e.metas)]
+        return max((len(m.batch) + len(m.shape) for m in metas), default=0)
+
+    @property
+    def elements(self) -> int:
+        """How much work it is: the elements that operators read or write."""
+        return sum(max(elements_of(e.given), elements_of(e.metas)) for e in self.calls)
+
+    @property
+    def convolved(self) -> set[DType]:
+        """The dtypes of convolutions."""
+        return convolved_by(self.calls, [e.call for e in self.calls])
+
+    @property
+    def size(self) -> int:
+        """How many operators XLA sees; those of an outline count once."""
+        places = self._repetitions()
+        outlines = {id(p.outline): p.outline for p in places.values()}
+        single = len(self.calls) - sum(p.length for p in places.values())
+        return single + sum(len(o.events) for o in outlines.values())
+
+    def _repetitions(self) -> dict[int, outline.Repetition | outline.Loop]:
+        if self._places is None:
+            outputs = set(self.outputs)
+            self._places = outline.find(self.calls, self.operands, outputs)
+        return self._places
 
     @classmethod
     def of(cls, state: State, outputs: Sequence[int]) -> Lowered:
@@ -137,18 +157,15 @@ class Lowered:
             place_of(state.device),
         )
 
-    def _function(self) -> Callable[..., Any]:
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function, made anew."""
         slots, calls, operands = self.slots, self.calls, self.operands
-        outputs = self.outputs
-        places = outline.find(calls, operands, set(outputs))
+        outputs, places = self.outputs, self._repetitions()
         single = [True] * len(calls)
         for k, place in places.items():
             single[k : k + place.length] = [False] * place.length
-        alone = {e.depth for e, s in zip(calls, single, strict=True) if s}
-        # How many operators XLA sees; those of an outline count once.
-        outlines = {id(p.outline): p.outline for p in places.values()}
-        self.size = len(alone) + sum(len(o.events) for o in outlines.values())
-        wanted = wanted_pulls([e for e in calls if e.depth in alone])
+        wanted = wanted_pulls([e for e, s in zip(calls, single, strict=True) if s])
 
         def run(scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
             found: list[Found] = []
