@@ -17,7 +17,6 @@ from typing import Any
 from torchshim._core import follow
 from torchshim._core.batching import without
 from torchshim._core.call import Levels, PythonCall, VjpCall
-from torchshim._core.flush import keeps_varying
 from torchshim._core.gradients import (
     GradientPlan,
     alike,
@@ -41,9 +40,9 @@ from torchshim._core.leaf_facts import OWN_DTYPE, hook_kinds
 from torchshim._core.leaves import added
 from torchshim._core.naming import flows_of, last_use
 from torchshim._core.op import REGISTRY
+from torchshim._core.passages import Making, Passages
 from torchshim._core.record import Recorder
 from torchshim._core.replay import Replay
-from torchshim._core.saved import SavedValues
 from torchshim._core.state import IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import TensorBase
 from torchshim._core.versions import Overwritten
@@ -66,7 +65,7 @@ walking = Walking()
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Walk(SavedValues, Replay, Late):
+class Walk(Passages, Replay, Late):
     """One backward through the graph.
 
     One that a jump edge repeats, from one call of Python code to the next, asks for
@@ -130,6 +129,8 @@ class Walk(SavedValues, Replay, Late):
     derivatives: set[Any] = late(set)
     # Whether there are sparse gradients.
     sparse: bool = late(bool)
+    varying: bool = late(bool)
+    making: Making | None = late(NoneType)
     told: BaseException | None = late(NoneType)
 
     # -- running ---------------------------------------------------------------------
@@ -220,7 +221,7 @@ class Walk(SavedValues, Replay, Late):
                 pass
 
     def run(self) -> None:
-        here, varying = self.rec.recording, False
+        here = self.rec.recording
         if not all(self.rec.owns(slot) for _, slot in self.roots):
             self.interleave()
         while self.heap or self.ready:
@@ -232,12 +233,8 @@ class Walk(SavedValues, Replay, Late):
             _, _, recording, event = heapq.heappop(self.heap)
             self.queued.discard((recording.seq, event.depth))
             if recording is not here:
-                here = recording
-                varying = varying or keeps_varying(self.rec)
-                if varying:
-                    # What was recorded before may be the same every time.
-                    self.capture = None
-                    self.rec.flush()
+                if self.comes_to(here := recording):
+                    continue
             try:
                 if event.kind in (INPUT, IDENTITY):
                     self.pass_through(recording, event)
@@ -300,9 +297,13 @@ class Walk(SavedValues, Replay, Late):
         edges = self.edges(recording, event)
         if edges:
             if grad is None:
+                self.making = None
                 self.push_nothing(edges[0])
-            else:
-                self.push(edges[0], self.as_made(recording, event, edges[0], grad))
+                return
+            grad = self.as_made(recording, event, edges[0], grad)
+            if self.making is not None and edges[0][0] is not recording:
+                self.making.left.append((event.slot, grad))
+            self.push(edges[0], grad)
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None and grad is not None:
