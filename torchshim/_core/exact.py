@@ -200,7 +200,7 @@ class Exact(Interim):
                     for place, value in zip(results, made, strict=True):
                         env[place] = value
         reports = [env[place] for place in self._report]
-        return [_own(env[place]) for place in self._outputs], (
+        return [own(env[place]) for place in self._outputs], (
             np.concatenate(reports) if reports else None
         )
 
@@ -213,7 +213,7 @@ def _is_small(meta: Any) -> bool:
     return math.prod(meta.array_shape) * meta.dtype.itemsize <= _SMALL
 
 
-def _own(value: Any) -> Any:
+def own(value: Any) -> Any:
     """An array that is no view of another, which may be overwritten."""
     if value.__class__ is not np.ndarray:
         return np.asarray(value)

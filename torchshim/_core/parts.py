@@ -34,6 +34,8 @@ from torchshim._core.stepwise import choose, compiled
 _FIRST_PARTS = 2
 # Shorter rests are not worth a program of their own.
 _LEAST_REST = 8
+# Longer recordings are not looked at: that takes some 10 us an event.
+_LONGEST = 2000
 # What the first part hands on is an array more than in one program; at most of so many
 # bytes.
 _HANDED_ON = 64 * 2**20
@@ -196,7 +198,7 @@ def make_program(
     """
     lowered = Lowered.of(state, outputs)
     replaced = program.replaced_inputs(state, outputs)
-    if not any(map(_is_late, lowered.calls)):
+    if len(lowered.calls) > _LONGEST or not any(map(_is_late, lowered.calls)):
         return choose(lowered, donated, [*replaced.values()], rare, saves, entry)
     whole = _Part(lowered, state, donated, [*replaced.values()])
     if (known := whole.known()) is not None:

@@ -25,7 +25,7 @@ from torchshim._core import checks, integers, interpret, program
 from torchshim._core.batching import seen_by
 from torchshim._core.call import PythonCall, VjpCall
 from torchshim._core.convolutions import in_windows
-from torchshim._core.exact import Exact, can_be_exact, is_exact
+from torchshim._core.exact import Exact, can_be_exact, is_exact, own
 from torchshim._core.host_kernels import HostKernel, function_of, host_kernel
 from torchshim._core.interim import Interim
 from torchshim._core.lower import (
@@ -53,6 +53,8 @@ _LEAST, _LAST, _FEW_RUNS = 3, 16, 10
 # Kernels: how much longer a run takes for each event that is run alone, and for each
 # element (an optimized program would keep it in a register).
 _EVENT, _ELEMENT = 10e-6, 1e-9
+# NumPy computes an event that may not come again if that takes less.
+_ON_HOST = 1e-3
 # The time to make a kernel, before any was made; it counts as much as `_AS_MANY`
 # others.
 _KERNEL, _AS_MANY = 0.035, 8
@@ -134,6 +136,21 @@ class Fetched:
     def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
         outs, report = self._kernel(*given)
         return list(map(np.asarray, outs)), report
+
+
+class OnHost:
+    """A call that NumPy computes, among others that are compiled."""
+
+    __slots__ = ("_kernel", "found")
+
+    def __init__(self, kernel: HostKernel) -> None:
+        self._kernel = kernel
+        self.found = kernel.found
+
+    def __call__(self, *given: Any) -> tuple[Sequence[Any], Any]:
+        with np.errstate(all="ignore"):
+            outs, report = self._kernel(*map(np.asarray, given))
+        return list(map(own, outs)), None if report is None else put_default(report)
 
 
 KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
@@ -534,11 +551,34 @@ def _stepwise(
     making = _making_time()
     spared = wasted / events * len(kinds)
     lost = _EVENT * len(kinds) + _ELEMENT * lowered.elements
-    if len(rare) * making > spared / 4 or len(missing) * making > wasted:
+    # Those that may not come again are left to NumPy where that takes as little.
+    tried = dict.fromkeys(rare) if program.fast_options() else {}
+    small = {
+        kind: event
+        for kind, event in zip(kinds, lowered.calls, strict=True)
+        if kind in tried and elements_of(event.given + event.metas) <= _SMALL
+    }
+    others = len(rare) - len(small)
+    if others * making + len(small) * _TRACE > spared / 4:
         return None
+    if (len(missing) - len(small)) * making + len(small) * _TRACE > wasted:
+        return None
+    hosted = {kind: _on_host(kind, event) for kind, event in small.items()}
     # Half of the time saved at first may be lost again.
     enough = max(1, int(spared / (2 * lost)))
-    return Stepwise(lowered, kinds, _kernel, spared, enough, make)
+
+    def kernel_of(kind: tuple[Any, ...], event: State) -> Any:
+        return hosted.get(kind) or _kernel(kind, event)
+
+    return Stepwise(lowered, kinds, kernel_of, spared, enough, make)
+
+
+def _on_host(kind: tuple[Any, ...], event: State) -> OnHost | None:
+    """What computes a kind of events by NumPy; None if that cannot, or takes long."""
+    if kind not in HOST_KERNELS:
+        _put(HOST_KERNELS, kind, _traced(event, kind[0]), _HOST_KERNELS)
+    kernel = HOST_KERNELS[kind]
+    return OnHost(kernel) if kernel and kernel.seconds < _ON_HOST else None
 
 
 def _wasted(line: Any) -> tuple[float, int]:
