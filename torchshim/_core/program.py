@@ -8,7 +8,7 @@ import itertools
 import re
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from typing import Any
 
 import jax
@@ -408,11 +408,16 @@ class ProgramCache:
     def __len__(self) -> int:
         return len(self._programs)
 
-    def forget(self, dead: set[int]) -> None:
-        """Drops the programs below first events that left the trie."""
-        for key in [k for k in list(self._programs) if id(k[0].top) in dead]:
-            self._programs.pop(key, None)
-            self._forget_variant(key)
+    def latest(self) -> list[tuple[Any, ...]]:
+        """The keys of programs, the most recently used first."""
+        return list(self._programs)[::-1]
+
+    def forget(self, root: State, kept: Container[int]) -> None:
+        """Drops the programs of states below `root` that left the trie."""
+        for key in list(self._programs):
+            if key[0].top.parent is root and id(key[0]) not in kept:
+                self._programs.pop(key, None)
+                self._forget_variant(key)
 
 
 CACHE = ProgramCache()

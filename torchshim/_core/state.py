@@ -8,7 +8,7 @@ known of an event (metas, programs of recordings that end there) is kept on its 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -158,6 +158,19 @@ class State:
         if len(variants) >= _JUMP_VARIANTS:
             del variants[0]
         variants.append(jump)
+
+    def keep_only(self, kept: Container[int]) -> None:
+        """Forgets what leads to other states than these (their ids)."""
+        self.next = {k: s for k, s in self.next.items() if id(s) in kept}
+        if self.places is not None:
+            places = self.places.items()
+            self.places = {k: met for k, met in places if id(met[1]) in kept}
+        if self.jumps is not None:
+            self.jumps = {
+                key: left
+                for key, jumps in self.jumps.items()
+                if (left := [jump for jump in jumps if id(jump.state) in kept])
+            }
 
     def path(self) -> list[State]:
         """The events from the first to this one."""

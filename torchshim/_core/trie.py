@@ -227,7 +227,7 @@ class Trie(Inference):
         state.top.size += 1
         self.states += 1
         if self.states > STATE_BOUND:
-            self.prune(state.top)
+            self.prune(state)
         return state
 
     def _follow(
@@ -261,19 +261,34 @@ class Trie(Inference):
             parent.places[where] = numbers, state
 
     def prune(self, running: State) -> None:
-        """Drops the branches that were not used for the longest time."""
-        tops = sorted(self.root.next.values(), key=lambda top: top.touched)
-        dropped: set[int] = set()
-        for top in tops:
-            if self.states <= STATE_BOUND // 2:
+        """Drops what leads to no program that was used lately.
+
+        `running`: where the running recording stands, which is kept.
+        """
+        kept = {id(state): state for state in (self.root, *running.path())}
+        for key in CACHE.latest():
+            path: list[State] = []
+            state: State | None = key[0]
+            while state is not None and id(state) not in kept:
+                path.append(state)
+                state = state.parent
+            if state is None:
+                continue  # another thread's
+            if len(kept) + len(path) > STATE_BOUND // 2:
                 break
-            if top is not running:
-                del self.root.next[top.key]
-                self.states -= top.size
-                dropped.add(id(top))
-        # These may lead to branches that were dropped.
-        self.root.places = self.root.jumps = None
-        CACHE.forget(dropped)
+            kept.update((id(each), each) for each in path)
+        for state in kept.values():
+            state.size = 0
+            state.keep_only(kept)
+        # (Jump edges may have led to branches that had been dropped before.)
+        self.states, left = 0, [*self.root.next.values()]
+        while left:
+            state = left.pop()
+            left += state.next.values()
+            state.top.size += 1
+            self.states += 1
+        self.shadow = None
+        CACHE.forget(self.root, kept)
         forget_traces()
         host_memory.trim()
 
