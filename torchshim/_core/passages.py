@@ -26,6 +26,9 @@ from torchshim._core.storage import TensorBase, hidden_writes
 # A state keeps so many passages for the same gradients: with and without earlier ones
 # of the leaves.
 _VARIANTS = 4
+# Through more recordings than these no walk that is new is recorded as a whole, if
+# another was known there.
+_MANY = 64
 
 # A gradient in the running recording (its slot and meta), or one that came to the
 # earlier recording (its slot there, None).
@@ -90,8 +93,10 @@ class Passages(SavedValues):
     ranks: dict[tuple[int, int], int] | None
     taken: dict[int, tuple[Any, Recording, int]]
     copied: list[tuple[int, Recording, int, int]]
-    # Whether recordings are known to differ here, and what becomes a passage.
+    # Whether recordings are known to differ here; through how many the walk went while
+    # they were not; what becomes a passage.
     varying: bool
+    crossed: int
     making: Making | None
 
     def push(self, place: Place, grad: Any) -> None:
@@ -99,9 +104,12 @@ class Passages(SavedValues):
 
     def comes_to(self, recording: Recording) -> bool:
         """Called where a walk comes to another recording: whether it has passed it."""
-        self.varying = self.varying or keeps_varying(self.rec)
         if not self.varying:
-            return False
+            self.crossed += 1
+            new = self.rec.diverged is not None
+            self.varying = keeps_varying(self.rec) or (new and self.crossed > _MANY)
+            if not self.varying:
+                return False
         # What was recorded before may be the same every time.
         self.capture = None
         if self.leaf_edges is None:

@@ -77,6 +77,14 @@ class Replay(Leaves):
     def run(self) -> None:
         raise NotImplementedError
 
+    def remember(self, key: Any, results: Sequence[Any]) -> None:
+        """Keeps the walk as a jump edge, unless part of it cannot be repeated."""
+        if self.capture is not None:
+            try:
+                self.capture.finish(self, key, results)
+            except NotRepeatable:
+                pass
+
     def call_python(
         self,
         code: str,

@@ -33,7 +33,6 @@ from torchshim._core.jumps import (
     MOVE,
     NODE_BEFORE,
     Capture,
-    NotRepeatable,
 )
 from torchshim._core.late import Late, late
 from torchshim._core.leaf_facts import OWN_DTYPE, hook_kinds
@@ -130,6 +129,7 @@ class Walk(Passages, Replay, Late):
     # Whether there are sparse gradients.
     sparse: bool = late(bool)
     varying: bool = late(bool)
+    crossed: int = late(int)
     making: Making | None = late(NoneType)
     told: BaseException | None = late(NoneType)
 
@@ -211,14 +211,6 @@ class Walk(Passages, Replay, Late):
             self.given.add(id(ct))
             self.push(place, ct)
         self.run()
-
-    def remember(self, key: Any, results: Sequence[Any]) -> None:
-        """Keeps the walk as a jump edge, unless part of it cannot be repeated."""
-        if self.capture is not None:
-            try:
-                self.capture.finish(self, key, results)
-            except NotRepeatable:
-                pass
 
     def run(self) -> None:
         here = self.rec.recording
