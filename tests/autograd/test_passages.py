@@ -270,3 +270,38 @@ def test_branches_that_are_forgotten_are_not_repeated(monkeypatch, bound):
     expected = grads(len(LENGTHS))
     monkeypatch.setattr(trie, "STATE_BOUND", bound)
     assert grads(len(LENGTHS)) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        gradients_are_added,
+        a_state_is_handed_on,
+        values_shared_by_turns,
+        hooks_in_some_turns,
+        custom_functions_in_some_turns,
+        values_written_to_between,
+        weights_replaced_between,
+        some_gradients_alone,
+    ],
+    ids=lambda run: run.__name__,
+)
+def test_walks_that_are_new_give_the_same(monkeypatch, run):
+    """By passages from the second recording on, and as one walk each."""
+    import torchshim as torch
+    from torchshim._core import passages
+
+    def flat(found):
+        if isinstance(found, torch.Tensor):
+            found = found.tolist()
+        if isinstance(found, list | tuple):
+            return [each for item in found for each in flat(item)]
+        return [float(found) if isinstance(found, float | int) else str(found)]
+
+    found = []
+    for many in 0, 10_000:
+        monkeypatch.setattr(passages, "_MANY", many)
+        found.append(flat(list(run(torch))))
+    assert len(found[0]) == len(found[1])
+    for one, other in zip(*found, strict=True):
+        assert one == (pytest.approx(other) if isinstance(other, float) else other)
