@@ -32,6 +32,7 @@ def at_once(monkeypatch):
     """Every recording is run event by event, for ever."""
     monkeypatch.setattr(stepwise, "_LEAST_EVENTS", 0)
     monkeypatch.setattr(stepwise, "_wasted", lambda line: (1e9, 1))
+    monkeypatch.setattr(stepwise, "_ON_HOST", 0)
 
 
 def last():
@@ -258,3 +259,19 @@ def test_tables_are_bounded(at_once, monkeypatch):
         (torch.ones(n) * 2).tolist()
     assert [len(stepwise.KERNELS), len(stepwise._known)] == [4, 4]
     assert len(stepwise._made) == 1
+
+
+def test_small_events_that_may_not_come_again_are_not_compiled(at_once, monkeypatch):
+    monkeypatch.setattr(stepwise, "_ON_HOST", 1.0)
+    monkeypatch.setattr(stepwise, "_SMALL", 20)
+    x, y, z = torch.arange(4.0), torch.arange(8.0), torch.arange(64.0)
+    before = torch.explain()
+    small = x.sin() + 1
+    picked, large = y[(x + 2).long()], z.cos()
+    assert picked.tolist() == [2.0, 3.0, 4.0, 5.0]
+    assert small.tolist() == pytest.approx(np.sin(np.arange(4)) + 1)
+    assert large.tolist() == pytest.approx(np.cos(np.arange(64)), abs=1e-6)
+    with pytest.raises(IndexError, match="index 8 is out of bounds"):
+        y[(x + 5).long()].tolist()
+    made = [p.reason.split("(")[0] for p in torch.explain(before).programs]
+    assert made == ["cos"]
