@@ -61,6 +61,35 @@ def deep_q_learning(torch: Any) -> Step:
     return step
 
 
+def policy_gradient(torch: Any) -> Step:
+    """An episode of 10 to 60 turns: each draws an action and reads it; one backward."""
+    nn, F = torch.nn, torch.nn.functional
+    policy = nn.Sequential(
+        nn.Linear(4, 128), nn.Dropout(0.6), nn.ReLU(), nn.Linear(128, 2)
+    )
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-5)
+    chance = random.Random(0)
+
+    def step() -> float:
+        taken, returns, last = [], [], 0.0
+        for _ in range(chance.randrange(10, 60)):
+            state = torch.tensor([[chance.random() for _ in range(4)]])
+            choice = torch.distributions.Categorical(F.softmax(policy(state), 1))
+            action = choice.sample()
+            taken.append(choice.log_prob(action))
+            last = action.item() + 0.99 * last
+            returns.insert(0, last)
+        gains = torch.tensor(returns)
+        gains = (gains - gains.mean()) / (gains.std() + 1e-8)
+        loss = torch.cat([-t * g for t, g in zip(taken, gains, strict=True)]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
 def proximal_policy(torch: Any) -> Step:
     """Four shuffled batches of 512, a distribution, clipped gradients."""
     import numpy as np

@@ -22,6 +22,7 @@ PROGRAMS: list[Callable[[Any], Step]] = [
     _sequences.translation,
     _sequences.gpt,
     _algorithms.deep_q_learning,
+    _algorithms.policy_gradient,
     _algorithms.proximal_policy,
     _algorithms.meta_learning,
     _algorithms.gradient_penalty,
