@@ -280,7 +280,7 @@ class Run:
         self,
         places: list[int],
         given: list[Any],
-        program: Runner | Copying | None = None,
+        program: Any = None,
         scalars: Any = None,
         inputs: Any = None,
     ) -> None:

@@ -17,11 +17,12 @@ from typing import Any
 
 from torchshim._core.flush import keeps_varying
 from torchshim._core.graph import Place, accumulator_at, before_entry
+from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.lower import has_checks
 from torchshim._core.meta import Meta
 from torchshim._core.saved import SavedValues, detached_in_place
 from torchshim._core.state import CALL, INPUT, Recording, State, UsedUp
-from torchshim._core.storage import TensorBase, hidden_writes
+from torchshim._core.storage import SLOT_BITS, TensorBase, hidden_writes, value_lock
 
 # A state keeps so many passages for the same gradients: with and without earlier ones
 # of the leaves.
@@ -44,8 +45,7 @@ class Passage:
     # What enters: ("grad", slot that it came to), ("total", slot of a leaf) or
     # ("saved", slot); and the slot here.
     entered: list[tuple[str, int, int]]
-    # Metas of what comes to slots, and of the earlier gradients of leaves, by slot.
-    metas: dict[int, Meta]
+    # Slot of a leaf -> the meta of its earlier gradient, if there is one.
     totals: dict[int, Meta | None]
     # Slot and meta of each leaf reached, and its gradient so far.
     leaves: list[tuple[int, Meta, Value]]
@@ -102,8 +102,11 @@ class Passages(SavedValues):
     def push(self, place: Place, grad: Any) -> None:
         raise NotImplementedError
 
-    def comes_to(self, recording: Recording) -> bool:
-        """Called where a walk comes to another recording: whether it has passed it."""
+    def comes_to(self, recording: Recording, watched: bool) -> bool:
+        """Called where a walk comes to another recording: whether it has passed it.
+
+        `watched`: whether the gradient of each event is to be seen.
+        """
         if not self.varying:
             self.crossed += 1
             new = self.rec.diverged is not None
@@ -118,15 +121,15 @@ class Passages(SavedValues):
             self._keep(self.making)
             self.making = None
         self.rec.flush()
-        if not self._is_plain(recording):
+        if watched or not self._is_plain(recording):
             return False
         arrived = {slot: g for (r, slot), g in self.grads.items() if r is recording}
         if not all(map(_is_simple, arrived.values())):
             return False
         if len({id(grad) for grad in arrived.values()}) < len(arrived):
             return False
-        metas = tuple(sorted((slot, id(g._tmeta)) for slot, g in arrived.items()))
-        key = "passages", self.rec.bits, metas
+        metas = [(slot, arrived[slot]._tmeta) for slot in sorted(arrived)]
+        key = "passages", self.rec.bits, *metas
         assert recording.state is not None
         for passage in recording.state.memoized(key, list):
             if self._repeat(passage, recording, arrived):
@@ -204,7 +207,9 @@ class Passages(SavedValues):
             return
         reached = [i for i in self.leaf_grads if i[1][0] is recording]
         slots = {accumulator_at(leaf, place): place[1] for leaf, place, _ in reached}
-        known = {id(grad): ("grad", slot) for slot, grad in making.grads.items()}
+        known: dict[int, tuple[str, int]] = {
+            id(grad): ("grad", slot) for slot, grad in making.grads.items()
+        }
         for node, grad in making.totals.items():
             if node in slots and id(grad) not in known:
                 known[id(grad)] = "total", slots[node]
@@ -219,7 +224,8 @@ class Passages(SavedValues):
                 if owner is not recording:
                     return
                 source = "saved", slot
-            entered.append((*source, event.slot))
+            kind, at = source
+            entered.append((kind, at, event.slot))
         values = [
             self._value(making, grad)
             for grad in [*(g for *_, g in reached), *(g for _, g in making.left)]
@@ -229,7 +235,6 @@ class Passages(SavedValues):
         passage = Passage(
             state=state,
             entered=entered,
-            metas={slot: grad._tmeta for slot, grad in making.grads.items()},
             totals={
                 slot: making.totals[node]._tmeta if node in making.totals else None
                 for node, slot in slots.items()
@@ -284,8 +289,10 @@ class Passages(SavedValues):
         totals: dict[int, Any] = {}
         places: list[int | None] = []
         for slot, meta, _ in passage.leaves:
-            leaf = recording.entered[slot]
-            if leaf._tmeta is not meta or leaf._hooks is not None or leaf._inherits:
+            leaf = recording.entered.get(slot)
+            if leaf is None or leaf._tmeta is not meta:
+                return False
+            if leaf._inherits or not _is_free(leaf):
                 return False
             place = nodes.get(accumulator_at(leaf, (recording, slot)))
             places.append(place)
@@ -296,31 +303,14 @@ class Passages(SavedValues):
                 return False
             totals[slot] = total
         for slot in passage.arrived:
-            leaf = recording.entered[slot]
-            if leaf._hooks is not None or not leaf._tmeta.leaf:
+            leaf = recording.entered.get(slot)
+            if leaf is None or not (leaf._tmeta.leaf and _is_free(leaf)):
                 return False
-        entering: list[tuple[Any, int]] = []
-        for kind, at, slot in passage.entered:
-            if kind == "saved":
-                tensor = recording.tensors.get(at)
-                if tensor is None:
-                    tensor = object.__new__(TensorBase)
-                    tensor._slot = -1
-                    tensor._tmeta = None  # type: ignore[assignment]
-                    tensor._array = recording.saved[at]
-            else:
-                tensor = totals[at] if kind == "total" else arrived[at]
-            entering.append((tensor, slot))
-        # From here on nothing can fail.
-        running = rec.recording
-        del rec.inputs[:]
-        rec.inputs += [tensor._array for tensor, _ in entering]
-        rec.state = passage.state
-        for tensor, slot in entering:
-            running.entered[slot] = tensor
-            tensor._slot = slot
-        for to, at, n in passage.copied:
-            rec.scalars[to : to + n] = recording.scalars[at : at + n]
+        if not all(self._is_own(recording, slot) for slot, _ in passage.left):
+            return False
+        with value_lock:
+            if not self._enter(passage, recording, arrived, totals):
+                return False
         found: dict[int, Any] = {}
         for place, (slot, _, value) in zip(places, passage.leaves, strict=True):
             leaf, grad = recording.entered[slot], self._made(value, arrived, found)
@@ -341,6 +331,50 @@ class Passages(SavedValues):
         for slot, value in passage.left:
             ((owner, at),) = self.edges(recording, self.event((recording, slot)))
             self.push((owner, at), self._made(value, arrived, found))
+        return True
+
+    def _is_own(self, recording: Recording, slot: int) -> bool:
+        """Whether what entered was made by this thread, in the shape that it has."""
+        owner, at = recording.hists[slot]
+        if (at ^ slot) >> SLOT_BITS or owner.original is not None:
+            return False
+        made = self.event((owner, at))
+        shape = made.metas[at - made.slot].shape
+        return shape == self.event((recording, slot)).metas[0].shape
+
+    def _enter(
+        self,
+        passage: Passage,
+        recording: Recording,
+        arrived: dict[int, Any],
+        totals: dict[int, Any],
+    ) -> bool:
+        """Brings in what a passage takes; False if another thread uses part of it."""
+        rec = self.rec
+        entering: list[tuple[Any, int]] = []
+        for kind, at, slot in passage.entered:
+            if kind == "saved":
+                tensor = recording.tensors.get(at)
+                if tensor is None:
+                    tensor = object.__new__(TensorBase)
+                    tensor._slot = -1
+                    tensor._tmeta = None  # type: ignore[assignment]
+                    tensor._array = recording.saved[at]
+                elif tensor._slot >= 0:
+                    return False
+            else:
+                tensor = totals[at] if kind == "total" else arrived[at]
+            entering.append((tensor, slot))
+        # From here on nothing can fail.
+        running = rec.recording
+        del rec.inputs[:]
+        rec.inputs += [tensor._array for tensor, _ in entering]
+        rec.state = passage.state
+        for tensor, slot in entering:
+            running.entered[slot] = tensor
+            tensor._slot = slot
+        for to, at, n in passage.copied:
+            rec.scalars[to : to + n] = recording.scalars[at : at + n]
         return True
 
     def _made(
@@ -383,6 +417,11 @@ def _is_simple(grad: Any) -> bool:
         and not grad._tmeta.requires_grad
         and not grad._tangents
     )
+
+
+def _is_free(leaf: Any) -> bool:
+    """Whether no Python code is to see what arrives at a leaf."""
+    return leaf._hooks is None and not hook_kinds(leaf)
 
 
 def _is_special(event: State) -> bool:

@@ -225,7 +225,7 @@ class Walk(Passages, Replay, Late):
             _, _, recording, event = heapq.heappop(self.heap)
             self.queued.discard((recording.seq, event.depth))
             if recording is not here:
-                if self.comes_to(here := recording):
+                if self.comes_to(here := recording, bool(watcher)):
                     continue
             try:
                 if event.kind in (INPUT, IDENTITY):
@@ -292,10 +292,12 @@ class Walk(Passages, Replay, Late):
                 self.making = None
                 self.push_nothing(edges[0])
                 return
-            grad = self.as_made(recording, event, edges[0], grad)
-            if self.making is not None and edges[0][0] is not recording:
+            made = self.as_made(recording, event, edges[0], grad)
+            if made is not grad:
+                self.making = None
+            elif self.making is not None and edges[0][0] is not recording:
                 self.making.left.append((event.slot, grad))
-            self.push(edges[0], grad)
+            self.push(edges[0], made)
             return
         leaf = recording.entered.get(event.slot)
         if leaf is not None and grad is not None:
