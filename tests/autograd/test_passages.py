@@ -120,6 +120,23 @@ def values_shared_by_turns(torch):
 
 
 @case
+def states_detached_in_place(torch):
+    cell = net(torch, 6, 4)
+    for length in LENGTHS:
+        hidden, losses = torch.zeros(1, 4, dtype=torch.float64), []
+        for t in range(length):
+            x = torch.tensor([[0.2 * t, 1.0]], dtype=torch.float64)
+            hidden = cell(torch.cat((x, hidden), 1)).tanh()
+            losses.append(hidden.sum() - hidden[0, 0].item())
+            if t % 3 == 1:
+                hidden.detach_()
+        targets = torch.tensor([0.1 * t for t in range(length)], dtype=torch.float64)
+        total = sum(each * r for each, r in zip(losses, targets, strict=True))
+        yield attempt(total.backward)
+        yield total, [None if p.grad is None else p.grad + 0 for p in cell.parameters()]
+
+
+@case
 def hooks_in_some_turns(torch):
     told = []
 
@@ -279,6 +296,7 @@ def test_branches_that_are_forgotten_are_not_repeated(monkeypatch, bound):
         gradients_are_added,
         a_state_is_handed_on,
         values_shared_by_turns,
+        states_detached_in_place,
         hooks_in_some_turns,
         custom_functions_in_some_turns,
         values_written_to_between,

@@ -20,7 +20,7 @@ from torchshim._core.graph import Place, accumulator_at, before_entry
 from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.lower import has_checks
 from torchshim._core.meta import Meta
-from torchshim._core.saved import SavedValues, detached_in_place
+from torchshim._core.saved import SavedValues
 from torchshim._core.state import CALL, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import SLOT_BITS, TensorBase, hidden_writes, value_lock
 
@@ -157,7 +157,7 @@ class Passages(SavedValues):
             return False
         if self.called or self.leaf_edges is not None or self.ranks is not None:
             return False
-        if self.sparse or self.rec.levels or detached_in_place[0]:
+        if self.sparse or self.rec.levels:
             return False
         if recording.state is None or recording.original is not None:
             return False
@@ -389,12 +389,14 @@ class Passages(SavedValues):
 
     @staticmethod
     def _are_as_saved(recording: Recording) -> bool:
-        """Whether nobody wrote to the values that an earlier recording keeps."""
+        """Whether nobody wrote to, or detached, what an earlier recording keeps."""
         for slot in recording.versions:
             place: Place | None = recording, slot
             counted = True
             while place is not None:
                 owner, at = place
+                if at in owner.detached:
+                    return False
                 saved = owner.versions.get(at)
                 if saved is not None:
                     if counted and (saved.writes or saved.written()):
