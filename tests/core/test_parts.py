@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections import OrderedDict
 
@@ -16,8 +17,8 @@ from torchshim._core.program import CACHE
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch, own_trie):
     """Nothing is known of what other tests recorded."""
-    for table in "_shared", "_firsts":
-        monkeypatch.setattr(parts, table, OrderedDict())
+    monkeypatch.setattr(parts, "_shared", {})
+    monkeypatch.setattr(parts, "_firsts", OrderedDict())
     monkeypatch.setattr(CACHE, "_programs", OrderedDict())
 
 
@@ -250,3 +251,22 @@ def test_a_preparation_that_comes_again_is_recorded_with_its_step(all_compiled):
     step(3)
     assert torch._core.record.local.rec.flushes == flushes + 1
     assert type(last()) is Split
+
+
+def test_tables_are_bounded(all_compiled, monkeypatch):
+    monkeypatch.setattr(parts, "_STRUCTURES", 2)
+    learner = Learner()
+    for n in 6, 5, 4:
+        learner.step(n)
+    assert len(parts._shared) == 4  # two whole ones, a first part, the rest
+    CACHE._programs.clear()
+    gc.collect()
+    for width in 2, 3, 4:
+        w = torch.ones(width, requires_grad=True)
+        x = torch.ones(width).cumsum(0) * 2
+        for _ in range(9):
+            x = (x * w).sin()
+        x.sum().backward()
+        w.grad.tolist()
+    assert len(parts._shared) == 3
+    assert len(parts._firsts) == 2

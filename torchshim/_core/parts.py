@@ -27,7 +27,7 @@ from torchshim._core.placement import platform
 from torchshim._core.precision import precision
 from torchshim._core.program import Compiled, Copying, Program
 from torchshim._core.state import State
-from torchshim._core.stepwise import choose, compiled
+from torchshim._core.stepwise import choose, compiled, lock
 
 # After so many first parts before the same rest, further ones are expected. Two have
 # other reasons: the first iteration of a loop and all others.
@@ -42,7 +42,7 @@ _HANDED_ON = 64 * 2**20
 # A program may serve where other inputs can be donated than it was made for, if those
 # that differ have at most so many bytes.
 DONATIONS_APART = 1 << 16
-# Structures that are remembered.
+# Rests that are remembered.
 _STRUCTURES = 1024
 
 
@@ -113,16 +113,9 @@ class Shared:
 
 
 # Key of a structure -> its programs, for other donations each.
-_shared: OrderedDict[Any, list[Shared]] = OrderedDict()
+_shared: dict[Any, list[Shared]] = {}
 # Hash of a rest's key -> those of the first parts that recordings had before it.
 _firsts: OrderedDict[int, set[int]] = OrderedDict()
-
-
-def _put(table: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
-    table[key] = value
-    if len(table) > _STRUCTURES:
-        table.popitem(last=False)
-    return value
 
 
 class Renumbered:
@@ -254,8 +247,13 @@ class _Part:
         if type(made) is Program:
             key = self.structure.key
             shared = Shared(weakref.ref(made), self.structure, self._n_scalars)
-            others = [s for s in _shared.pop(key, ()) if s.program() is not None]
-            _put(_shared, key, [*others, shared])
+            with lock:
+                # As many are left as there are programs.
+                for known, programs in list(_shared.items()):
+                    programs[:] = [s for s in programs if s.program() is not None]
+                    if not programs:
+                        del _shared[known]
+                _shared.setdefault(key, []).append(shared)
         return made
 
 
@@ -402,6 +400,10 @@ def _comes_again(before: Structure, after: Structure) -> bool:
     """
     *where, events = before.key
     kind = *where, tuple([(opened(call), *event) for call, *event in events])
-    firsts = _firsts.pop(hash(after.key), set())
-    _put(_firsts, hash(after.key), firsts).add(hash(kind))
-    return len(firsts) > _FIRST_PARTS
+    with lock:
+        firsts = _firsts.pop(hash(after.key), set())
+        _firsts[hash(after.key)] = firsts
+        firsts.add(hash(kind))
+        if len(_firsts) > _STRUCTURES:
+            _firsts.popitem(last=False)
+        return len(firsts) > _FIRST_PARTS
