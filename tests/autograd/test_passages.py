@@ -165,6 +165,24 @@ def hooks_in_some_turns(torch):
     yield told, player.grads()
 
 
+@case(warnings=False)
+def turns_looked_at(torch):
+    """In anomaly mode, and by the profiler, each gradient's event is seen."""
+    player = Player(torch)
+    for n, length in enumerate(LENGTHS):
+        if n % 3 == 2:
+            with torch.autograd.detect_anomaly():
+                player.learn(length)
+        elif n % 3 == 1:
+            with torch.autograd.profiler.profile() as profile:
+                player.learn(length)
+            names = [event.name for event in profile.function_events]
+            yield sum("TanhBackward0" in name for name in names) >= length
+        else:
+            player.learn(length)
+        yield player.grads()
+
+
 @case
 def custom_functions_in_some_turns(torch):
     class Doubled(torch.autograd.Function):
@@ -290,6 +308,7 @@ def test_branches_that_are_forgotten_are_not_repeated(monkeypatch, bound):
     assert grads(len(LENGTHS)) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize(
     "run",
     [
@@ -297,6 +316,7 @@ def test_branches_that_are_forgotten_are_not_repeated(monkeypatch, bound):
         a_state_is_handed_on,
         values_shared_by_turns,
         states_detached_in_place,
+        turns_looked_at,
         hooks_in_some_turns,
         custom_functions_in_some_turns,
         values_written_to_between,

@@ -109,8 +109,9 @@ class Passages(SavedValues):
         """
         if not self.varying:
             self.crossed += 1
-            new = self.rec.diverged is not None
-            self.varying = keeps_varying(self.rec) or (new and self.crossed > _MANY)
+            if self.crossed > _MANY and not self.rec.levels:
+                self.varying = self.rec.diverged is not None
+            self.varying = self.varying or keeps_varying(self.rec)
             if not self.varying:
                 return False
         # What was recorded before may be the same every time.
