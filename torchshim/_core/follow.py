@@ -102,7 +102,10 @@ def _follow(
     if jump.copied:
         _copy_scalars(rec, jump, owners)
     if entering:
-        _enter(rec, jump, entering, held)
+        enter(rec, jump.state, entering)
+        for kind, number, _, slot in jump.entered:
+            if kind == "held":
+                held[slot] = held[number]
     else:
         rec.state = jump.state
     _deliver(rec, jump, leaves, grads)
@@ -246,23 +249,16 @@ def _entering(
     return entering
 
 
-def _enter(
-    rec: Recorder,
-    jump: Jump,
-    entering: Sequence[tuple[Any, int]],
-    held: dict[Any, Any],
-) -> None:
+def enter(rec: Recorder, state: State, entering: Sequence[tuple[Any, int]]) -> None:
+    """Steps to a state past what enters now: values, and the slots they get there."""
     entered = rec.recording.entered
     del rec.inputs[rec.state.n_inputs :]
     rec.inputs += [tensor._array for tensor, _ in entering]
-    rec.state = jump.state
+    rec.state = state
     # An interrupt may come anywhere: no slot is given before the flush would take it.
     for tensor, slot in entering:
         entered[slot] = tensor
         tensor._slot = slot
-    for kind, number, _, slot in jump.entered:
-        if kind == "held":
-            held[slot] = held[number]
 
 
 def _deliver(

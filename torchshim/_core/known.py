@@ -6,12 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from torchshim._core.integers import BOUND, punched
+from torchshim._core.integers import BOUND
 from torchshim._core.learning import Learning
 from torchshim._core.op import INDEX, INDICES, SCALAR_ROLES, Op
 from torchshim._core.state import State
 from torchshim._core.storage import TensorBase
-from torchshim._core.template import INT_HOLE, PLAIN_HOLE, ScalarHole
+from torchshim._core.template import INT_HOLE, PLAIN_HOLE
 
 _INT = (int,)
 
@@ -47,14 +47,14 @@ class Known(Learning):
         op, learnt = key[0], start.learnt
         if learnt is None or op.warns is not None:
             return None
-        holed, values, first = list(key), [], 0
+        holed, values, filled = list(key), [], []
         for i, name, role in _numbered(op):
             part = key[i]
             kind = part.__class__
             if role == INDICES:
                 if kind is not tuple or not part:
                     continue
-                holed[i] = holes(len(part))
+                holed[i] = (INT_HOLE,) * len(part)
                 values += part
             elif kind is tuple:
                 if part[:1] != _INT:
@@ -69,27 +69,32 @@ class Known(Learning):
                 values.append(part)
             else:
                 continue
-            first = first or i
+            filled.append(i)
         floats = [i for i, part in enumerate(key) if part is float]
-        if floats and values and floats[-1] > first:
+        if floats and filled and floats[-1] > filled[0]:
             return None
-        mask = learnt.get(place := tuple(holed))
+        mask = learnt.get(tuple(holed))
         if mask is None:
             return None
-        if False in mask:
-            numbers = [n for n, m in zip(_varying_of(op, key), mask, strict=True) if m]
-            place = tuple(punched(key, [n[:3] for n in numbers]))
-            values = [n[3] for n in numbers]
+        if False in mask:  # some stayed as they are
+            left = iter(mask)
+            for i in filled:
+                if holed[i].__class__ is tuple:
+                    pairs = zip(holed[i], key[i], strict=True)
+                    holed[i] = tuple([hole if next(left) else n for hole, n in pairs])
+                elif not next(left):
+                    holed[i] = key[i]
+            values = [n for n, dynamic in zip(values, mask, strict=True) if dynamic]
         if values and (max(values) >= BOUND or min(values) <= -BOUND):
             return None
-        found = start.next.get(place)
+        found = start.next.get(tuple(holed))
         if found is not None:
             at = found.scalar + len(floats)
             self.scalars[at : found.n_scalars] = values
         return found
 
 
-@functools.cache
+@functools.lru_cache(8192)
 def _numbered(op: Op) -> tuple[tuple[int, str, str], ...]:
     """The parameters that may be numbers: place in a key, name, role."""
     roles = (INDEX, INDICES, *SCALAR_ROLES)
@@ -98,30 +103,3 @@ def _numbered(op: Op) -> tuple[tuple[int, str, str], ...]:
         for i, param in enumerate(op.params, 2)
         if param.role in roles or param.name in op.varies
     )
-
-
-@functools.cache
-def holes(n: int) -> tuple[ScalarHole, ...]:
-    """As many holes for integers."""
-    return (INT_HOLE,) * n
-
-
-def _varying_of(
-    op: Op, key: Sequence[Any]
-) -> list[tuple[int, int | None, ScalarHole, Any]]:
-    """The static numbers in an event's key that may become runtime scalars.
-
-    Each as in `learning.Varying`, but with the number itself at the end.
-    """
-    found: list[tuple[int, int | None, ScalarHole, Any]] = []
-    for i, (param, part) in enumerate(zip(op.params, key[2:], strict=True), 2):
-        if param.role == INDEX and part.__class__ is int:
-            found.append((i, None, INT_HOLE, part))
-        elif part.__class__ is not tuple:
-            if op.varies and op.may_vary(param.name, part):
-                found.append((i, None, PLAIN_HOLE, part))
-        elif part[:1] == _INT:
-            found.append((i, None, INT_HOLE, part[1]))
-        elif param.role == INDICES:
-            found += [(i, j, INT_HOLE, value) for j, value in enumerate(part)]
-    return found

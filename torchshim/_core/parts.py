@@ -25,7 +25,7 @@ from torchshim._core.lower import Lowered, has_checks
 from torchshim._core.meta import Meta
 from torchshim._core.placement import platform
 from torchshim._core.precision import precision
-from torchshim._core.program import Compiled, Copying, Program
+from torchshim._core.program import Compiled, Copying, Program, Rearranged
 from torchshim._core.state import State
 from torchshim._core.stepwise import choose, compiled, lock
 
@@ -118,10 +118,10 @@ _shared: dict[Any, list[Shared]] = {}
 _firsts: OrderedDict[int, set[int]] = OrderedDict()
 
 
-class Renumbered:
+class Renumbered(Rearranged):
     """A program that was made for another recording with the same structure."""
 
-    __slots__ = ("_inputs", "_length", "_scalars", "program")
+    __slots__ = ("_inputs", "_length", "_scalars")
 
     def __init__(
         self, program: Program | Copying, shared: Shared, mine: Structure
@@ -132,14 +132,6 @@ class Renumbered:
         self._length = max(its.arguments, default=-1) + 1
         places = np.array(its.scalars, int), np.array(mine.scalars, int)
         self._scalars = shared.n_scalars, *places
-
-    @property
-    def entry(self) -> Compiled | None:
-        return self.program.entry
-
-    @property
-    def lowered(self) -> Lowered:
-        return self.program.lowered
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         length, to, at = self._scalars
@@ -191,9 +183,10 @@ def make_program(
     """
     lowered = Lowered.of(state, outputs)
     replaced = program.replaced_inputs(state, outputs)
+    order = list(replaced.values())
     if len(lowered.calls) > _LONGEST or not any(map(_is_late, lowered.calls)):
-        return choose(lowered, donated, [*replaced.values()], rare, saves, entry)
-    whole = _Part(lowered, state, donated, [*replaced.values()])
+        return choose(lowered, donated, order, rare, saves, entry)
+    whole = _Part(lowered, state, donated, order)
     if (known := whole.known()) is not None:
         return known
     if (halves := _halves(lowered, state.n_inputs)) is not None:
@@ -201,8 +194,7 @@ def make_program(
         before = {own[slot]: p for slot, p in replaced.items()}
         if (split := _split(halves, state, donated, before, saves, entry)) is not None:
             return split
-    made = choose(lowered, donated, [*replaced.values()], rare, saves, entry)
-    return whole.share(made)
+    return whole.share(choose(lowered, donated, order, rare, saves, entry))
 
 
 class _Part:

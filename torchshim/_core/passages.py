@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchshim._core import follow
 from torchshim._core.flush import keeps_varying
 from torchshim._core.graph import Place, accumulator_at, before_entry
 from torchshim._core.leaf_facts import hook_kinds
@@ -367,13 +368,7 @@ class Passages(SavedValues):
                 tensor = totals[at] if kind == "total" else arrived[at]
             entering.append((tensor, slot))
         # From here on nothing can fail.
-        running = rec.recording
-        del rec.inputs[:]
-        rec.inputs += [tensor._array for tensor, _ in entering]
-        rec.state = passage.state
-        for tensor, slot in entering:
-            running.entered[slot] = tensor
-            tensor._slot = slot
+        follow.enter(rec, passage.state, entering)
         for to, at, n in passage.copied:
             rec.scalars[to : to + n] = recording.scalars[at : at + n]
         return True

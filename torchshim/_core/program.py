@@ -337,14 +337,12 @@ class Program:
         return self.known
 
 
-class Copying:
-    """A program, run with copies of some inputs that it donates but others hold."""
+class Rearranged:
+    """A program that is run with other arguments than a recording has."""
 
-    __slots__ = ("copied", "program")
+    __slots__ = ("program",)
 
-    def __init__(self, program: Program, copied: tuple[int, ...]) -> None:
-        self.program = program
-        self.copied = copied
+    program: Any
 
     @property
     def entry(self) -> Compiled | None:
@@ -353,6 +351,16 @@ class Copying:
     @property
     def lowered(self) -> Lowered:
         return self.program.lowered
+
+
+class Copying(Rearranged):
+    """A program, run with copies of some inputs that it donates but others hold."""
+
+    __slots__ = ("copied",)
+
+    def __init__(self, program: Program, copied: tuple[int, ...]) -> None:
+        self.program = program
+        self.copied = copied
 
     def __call__(self, scalars: Any, inputs: Sequence[Any], result: list[Any]) -> None:
         given = list(inputs)
