@@ -354,3 +354,24 @@ def a_detached_alias_on_other_memory_written_to(torch):
         write(alias)
         yield y, y.grad_fn.name(), alias, y._version, alias._version
         yield attempt(torch.autograd.grad, y.sum(), w)
+
+
+@case
+def versions_while_aliases_share_the_counter(torch):
+    """Whoever looks at the values in between does not change what was counted."""
+    for looks in product(("", "x", "y"), repeat=4):
+        x = torch.tensor(0.5).clone().requires_grad_()
+        with torch.no_grad():
+            x.detach().clamp_(min=-0.4)
+        y = x
+        for at in (0, 2):
+            if looks[at]:
+                {"x": x, "y": y}[looks[at]].detach().numpy()
+            y = x / x
+            if looks[at + 1]:
+                {"x": x, "y": y}[looks[at + 1]].detach().numpy()
+            x.data = y.detach().clone()
+        yield attempt(y.backward), x.grad, x._version
+        with torch.no_grad():
+            x.add_(1)
+        yield attempt((x * x).backward), x.grad, x._version

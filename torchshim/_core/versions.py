@@ -30,7 +30,8 @@ class SavedVersion(NamedTuple):
     # `_replaced` at the closing.
     tensor: Any
     replaced: int = 0
-    # `ahead_of` the holder, at the closing.
+    # By how much the version of the tensor, if that is known, or else of the holder was
+    # ahead of the count of the memory, at the closing.
     ahead: int = 0
     # The path of the view that came in as this value, where the memory is not its own.
     path: tuple[Any, ...] = ()
@@ -48,7 +49,8 @@ class SavedVersion(NamedTuple):
             holder = self.holder()
         if holder is None:
             return self.writes
-        return number_of(holder) - self.version - self.ahead
+        ahead = self.ahead if isinstance(holder, TensorBase) else 0
+        return number_of(holder) - self.version - ahead
 
     def tensors(self) -> list[Any]:
         """The tensors that show the whole of the memory."""
@@ -108,6 +110,13 @@ def written_elsewhere(recording: Recording) -> bool:
 def ahead_of(holder: Storage | TensorBase) -> int:
     """By how much a tensor's version is ahead of the count of its memory."""
     return holder._ahead if isinstance(holder, TensorBase) else 0
+
+
+def _ahead_on(holder: Storage | TensorBase, tensor: TensorBase | None) -> int:
+    """By how much a tensor's version is ahead of the count of the storage it is on."""
+    if tensor is None or tensor._storage is not holder:
+        return 0
+    return number_of(tensor) - writes_of(holder)
 
 
 def number_of(holder: Storage | TensorBase) -> int:
@@ -235,7 +244,7 @@ def versions_of(
                     None if is_hidden else hidden_of(there.holder),
                     known,
                     replaced,
-                    there.note.ahead,
+                    there.note.ahead or _ahead_on(there.holder, tensor),
                     there.note.path,
                 )
                 continue
@@ -251,7 +260,8 @@ def versions_of(
         hidden = None if is_hidden else hidden_of(holder)
         # A result whose operands are kept is not among what is let go of.
         ref = reference(holder) if slot in recording.saved else weakref.ref(holder)
-        version, ahead = writes_of(holder) - writes, ahead_of(holder)
+        version = writes_of(holder) - writes
+        ahead = ahead_of(holder) or _ahead_on(holder, tensor)
         found[slot] = SavedVersion(ref, version, writes, hidden, known, replaced, ahead)
     return found
 
