@@ -575,6 +575,14 @@ def test_gradients_of_pieces_are_traced_once_for_all_places(traced):
     assert w.grad.tolist() == [[0.0] * 7] + [[2.0] * 7] * 39
 
 
+def test_gradients_of_lists_are_traced_once_for_all_lengths(traced):
+    for n in range(2, 30):
+        pieces = [torch.ones(3, requires_grad=True) for _ in range(n)]
+        (torch.cat(pieces).sum() + torch.stack(pieces, 1).sum()).backward()
+        assert all(piece.grad.tolist() == [2.0] * 3 for piece in pieces)
+    assert len([each for each in traced if isinstance(each, call.VjpCall)]) < 10
+
+
 def test_a_write_to_a_row_of_rows_is_one_event(own_trie):
     x = torch.zeros(3, 4, 5)
     local.rec.flush()

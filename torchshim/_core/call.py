@@ -21,6 +21,7 @@ from torchshim._core.dtypes import dtype as DType
 from torchshim._core.linearize import Outputs, linearize
 from torchshim._core.meta import broadcast_shape, contiguous_strides
 from torchshim._core.op import (
+    ARRAYS,
     IN_RANGE,
     INDEX,
     INDICES,
@@ -402,11 +403,19 @@ def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
     return len(shape), 0 in shape, rows < columns, rows > columns
 
 
+# Stands for a list of operands, of whatever length.
+_ANY_NUMBER = object()
+
+
 def _unplaced(call: Call) -> tuple[Any, ...]:
-    """A call's template without indices, on which it doesn't depend whether there is a
-    gradient."""
+    """A call's template without indices, and without the lengths of lists, on which it
+    doesn't depend whether there is a gradient."""
     return tuple(
-        None if param.role in (INDEX, INDICES) else entry
+        _ANY_NUMBER
+        if param.role == ARRAYS
+        else None
+        if param.role in (INDEX, INDICES)
+        else entry
         for param, entry in zip(call.op.params, call.template, strict=True)
     )
 
@@ -489,7 +498,10 @@ class VjpCall(AnyCall):
         given = iter(avals)
         whole = [next(given) if a is None else a for a in self.absent]
         kinds = tuple((_kind(shape), dtype) for shape, dtype in (*whole, *given))
-        key = self.inner.op, _unplaced(self.inner), self.wrt, self.cts, kinds
+        form = _unplaced(self.inner)
+        key: Any = self.inner.op, form, self.wrt, self.cts, kinds
+        if _ANY_NUMBER in form and len(self.wrt) == len(whole):
+            key = self.inner.op, form, self.cts, frozenset(kinds)
         if key in _DIFFERENTIATED:
             return tuple(whole[i] for i in self.wrt)
         found = super().infer(avals)
