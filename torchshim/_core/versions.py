@@ -7,7 +7,7 @@ holds at the time of the backward. Such writes are called hidden here.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from torchshim._core.declared import DERIVED
@@ -190,6 +190,15 @@ class Elsewhere(NamedTuple):
         return isinstance(known, TensorBase) and known._replaced > self.note.hidden
 
 
+def elsewhere_at(
+    noted: dict[int, MemoryNote], at: int, before: int
+) -> Elsewhere | None:
+    """What is noted there (`Overwritten.at_note`); None if nobody holds it."""
+    note = noted[at]
+    holder = note.holder()
+    return None if holder is None else Elsewhere(note, holder, before)
+
+
 def keeps_no_slot(recording: Recording, tensor: TensorBase) -> bool:
     """Whether a tensor has another slot each time it is used, as on NumPy's memory."""
     holders = tensor, tensor._storage, tensor._former
@@ -211,7 +220,12 @@ def versions_of(
     holders, made = _holders_of(rec, recording, written)
     entered = recording.entered
     found: dict[int, SavedVersion] = {}
-    noted = written.noted(recording)
+    noted, at_note = written.noted(recording), {}
+    if noted:
+        at_note = state.memoized(
+            ("noted", saved, *noted),
+            lambda: {slot: written.at_note(noted, slot) for slot, *_ in memories},
+        )
     for slot, last, writes, is_hidden in memories:
         tensor = entered.get(slot, made.get(slot))
         known, replaced = None, 0
@@ -230,8 +244,8 @@ def versions_of(
             continue
         if tensor is not None:
             known, replaced = weakref.ref(tensor), tensor._replaced
-        if noted:
-            there = written.elsewhere(noted, slot)
+        if noted and (known_at := at_note[slot]) is not None:
+            there = elsewhere_at(noted, *known_at)
             if there is not None:
                 if not there.moved():
                     is_hidden = is_hidden or there.is_hidden()
@@ -391,20 +405,24 @@ class Overwritten:
         """`Recording.elsewhere`, by the first values of the memories."""
         return {self.root(s): note for s, note in list(recording.elsewhere.items())}
 
+    def at_note(self, noted: Container[int], slot: int) -> tuple[int, int] | None:
+        """The value of a value's memory of which something is noted, if any is.
+
+        And how many writes there are from the value to it, or below 0 from it on.
+        """
+        before = 0
+        for at in self.chain(slot):
+            if at in noted:
+                return at, before
+            before += at not in self._hidden
+        # What was there before may be from elsewhere, and this written over it.
+        first, writes = self.origin(slot)
+        return (first, -writes) if first in noted else None
+
     def elsewhere(self, noted: dict[int, MemoryNote], slot: int) -> Elsewhere | None:
         """What is noted of a value's memory; None if nothing is, or nobody holds it."""
-        before, note = 0, None
-        for at in self.chain(slot):
-            if (note := noted.get(at)) is not None:
-                break
-            before += at not in self._hidden
-        else:  # what was there before may be from elsewhere, and this written over it
-            first, writes = self.origin(slot)
-            before, note = -writes, noted.get(first)
-        holder = None if note is None else note.holder()
-        if note is None or holder is None:
-            return None
-        return Elsewhere(note, holder, before)
+        found = self.at_note(noted, slot)
+        return None if found is None else elsewhere_at(noted, *found)
 
     def origin(self, slot: int) -> tuple[int, int]:
         """The first value of this value's memory, and the counted writes since."""
