@@ -100,7 +100,9 @@ class Trie(Inference):
         slots = [self.slot_of(t) for t in tensors]
         if self.volatile:
             self.forget_volatile()
-        key = (call, self.bits, *slots)
+        # (Equal calls of equal operands may differ in their runtime scalars, and so do
+        # their gradients.)
+        key = (call, self.bits, gradient_of, *slots)
         found = self.state.next.get(key)
         if found is None:
             operands = [(s, t._tmeta) for s, t in zip(slots, tensors, strict=True)]
