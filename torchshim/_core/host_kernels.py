@@ -104,7 +104,9 @@ class HostKernel:
     ) -> None:
         self.direct = direct
         self.plan = plan
-        self.found = found
+        # (Kernels are kept by the thousand, and each list is one more for Python's
+        # collector.)
+        self.found: Sequence[checks.Check] = found or ()
         # What a run takes, estimated.
         self.seconds = plan.seconds
         # Whether it was traced for these sizes alone.
@@ -219,7 +221,7 @@ def host_kernel(event: State, call: Any) -> HostKernel:
     if known is not None:
         trace, other = known
         # Texts of checks may have sizes in them that are computed of those of arrays.
-        if other.found == found and _give_the_same(plan, other.plan, given):
+        if [*other.found] == found and _give_the_same(plan, other.plan, given):
             trace.proofs += 1
         else:
             form.drop(trace)

@@ -16,7 +16,7 @@ import numpy as np
 
 from torchshim._core import numpy_shapes, numpy_windows
 from torchshim._core.numpy_linalg import FACTORIZATIONS
-from torchshim._core.numpy_rules import RULES, NoRule, known
+from torchshim._core.numpy_rules import RULES, SIZELESS, NoRule, known
 
 assert numpy_shapes and numpy_windows  # declare rules
 
@@ -41,7 +41,7 @@ class Equation(NamedTuple):
 class Equations:
     """A jaxpr and what it calls, as one list of the equations that results need."""
 
-    __slots__ = ("inputs", "list", "outputs", "start")
+    __slots__ = ("_steps", "inputs", "list", "outputs", "start")
 
     def __init__(self, closed: Any) -> None:
         # The values that are known; places of the others are None.
@@ -55,6 +55,23 @@ class Equations:
         self._add(jaxpr, places, found)
         self.outputs = [self._read(places, v) for v in jaxpr.outvars]
         self.list = _living(found, self.outputs)
+        # Of those that are the same for all sizes; None: not known.
+        self._steps: list[Any] = [None] * len(self.list)
+
+    def step(self, k: int, eqn: Any) -> Any:
+        """What computes the k-th equation, the places of what it takes and gives,
+        whether these are several, and places that nothing needs after it.
+
+        `eqn`: that equation, or what stands for it with its sizes filled in.
+        """
+        if self._steps[k] is not None:
+            return self._steps[k]
+        own, operands, results, dead = self.list[k]
+        several = own.primitive.multiple_results
+        step = function_of(eqn), operands, results, several, dead
+        if eqn is own or own.primitive.name in SIZELESS:
+            self._steps[k] = step
+        return step
 
     def _place(self, places: dict[Any, int], var: Any, value: Any) -> int:
         places[var] = len(self.start)
@@ -114,14 +131,7 @@ class Plan:
             eqns = [each.eqn for each in equations.list]
         # What a run takes, estimated.
         self.seconds = sum(map(seconds_of, eqns))
-        # Of each equation: what computes it, the places of what it takes and gives,
-        # whether these are several, and places that nothing needs after it.
-        self.steps = [
-            (function_of(eqn), operands, results, eqn.primitive.multiple_results, dead)
-            for eqn, (_, operands, results, dead) in zip(
-                eqns, equations.list, strict=True
-            )
-        ]
+        self.steps = [equations.step(k, eqn) for k, eqn in enumerate(eqns)]
         # Of each equation: its name, the kind of its first result's dtype, and how many
         # elements the largest value has that it takes or gives.
         self.facts = tuple([_facts_of(eqn) for eqn in eqns])

@@ -34,13 +34,23 @@ def _floating(eqn: Any) -> bool:
 
 
 RULES: dict[str, Callable[[Any], Function]] = {}
+# Names of primitives of which one function serves for all sizes.
+SIZELESS: set[str] = set()
 
 
-def rule(*names: str) -> Callable[[Callable[[Any], Function]], Any]:
-    """Declares how primitives of these names are computed."""
+def rule(
+    *names: str, sizeless: bool = False
+) -> Callable[[Callable[[Any], Function]], Any]:
+    """Declares how primitives of these names are computed.
+
+    `sizeless`: whether the function depends on no size of an operand or result, but on
+    dtypes, numbers of dimensions, and parameters that are no sizes.
+    """
 
     def declare(make: Callable[[Any], Function]) -> Callable[[Any], Function]:
         RULES.update(dict.fromkeys(names, make))
+        if sizeless:
+            SIZELESS.update(names)
         return make
 
     return declare
@@ -49,7 +59,7 @@ def rule(*names: str) -> Callable[[Callable[[Any], Function]], Any]:
 def _plain(**functions: Function) -> None:
     """Declares primitives that NumPy has as functions of arrays."""
     for name, function in functions.items():
-        RULES[name] = lambda eqn, function=function: function
+        rule(name, sizeless=True)(lambda eqn, function=function: function)
 
 
 _plain(
@@ -107,12 +117,10 @@ _plain(
     logistic=lambda x: 1 / (1 + np.exp(-x)),
     clamp=lambda low, x, high: np.minimum(np.maximum(x, low), high),
 )
-RULES["and"] = lambda eqn: np.bitwise_and
-RULES["or"] = lambda eqn: np.bitwise_or
-RULES["not"] = lambda eqn: np.invert
+_plain(**{"and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert})
 
 
-@rule("erf", "erfc", "erf_inv", "lgamma", "digamma")
+@rule("erf", "erfc", "erf_inv", "lgamma", "digamma", sizeless=True)
 def _special(eqn: Any) -> Function:
     from scipy import special  # which JAX needs, too
 
@@ -123,7 +131,7 @@ def _special(eqn: Any) -> Function:
     return getattr(special, names[name] if name in names else name)
 
 
-@rule("div")
+@rule("div", sizeless=True)
 def _div(eqn: Any) -> Function:
     return np.divide if _floating(eqn) else _quotient
 
@@ -136,7 +144,7 @@ def _quotient(x: Any, y: Any) -> Any:
     return np.where(y == 0, np.array(-1).astype(y.dtype), found.astype(x.dtype))
 
 
-@rule("rem")
+@rule("rem", sizeless=True)
 def _rem(eqn: Any) -> Function:
     if _floating(eqn):
         return np.fmod
@@ -145,7 +153,7 @@ def _rem(eqn: Any) -> Function:
     )
 
 
-@rule("pow")
+@rule("pow", sizeless=True)
 def _pow(eqn: Any) -> Function:
     base = eqn.invars[0].aval.dtype
     if base.kind != "f":
@@ -153,7 +161,7 @@ def _pow(eqn: Any) -> Function:
     return lambda x, y: np.power(x, y.astype(base))
 
 
-@rule("integer_pow")
+@rule("integer_pow", sizeless=True)
 def _integer_pow(eqn: Any) -> Function:
     exponent = eqn.params["y"]
     if exponent < 0 and not _floating(eqn):
@@ -172,7 +180,7 @@ def _integer_pow(eqn: Any) -> Function:
     return power
 
 
-@rule("round")
+@rule("round", sizeless=True)
 def _round(eqn: Any) -> Function:
     if int(eqn.params["rounding_method"]) == 1:
         return np.rint
@@ -184,7 +192,7 @@ def _round(eqn: Any) -> Function:
     return away_from_zero
 
 
-@rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
+@rule("shift_left", "shift_right_logical", "shift_right_arithmetic", sizeless=True)
 def _shift(eqn: Any) -> Function:
     dtype, name = eqn.invars[0].aval.dtype, eqn.primitive.name
     bits = dtype.itemsize * 8
@@ -204,7 +212,7 @@ def _shift(eqn: Any) -> Function:
     return shift
 
 
-@rule("select_n")
+@rule("select_n", sizeless=True)
 def _select(eqn: Any) -> Function:
     if eqn.invars[0].aval.dtype == np.bool_:
         if len(eqn.invars) == 2:
@@ -225,7 +233,7 @@ def _platform(eqn: Any) -> Function:
     return lambda: index
 
 
-@rule("convert_element_type")
+@rule("convert_element_type", sizeless=True)
 def _convert(eqn: Any) -> Function:
     before, after = eqn.invars[0].aval.dtype, np.dtype(eqn.params["new_dtype"])
     if not (before.kind == "f" and after.kind in "iu"):
@@ -242,7 +250,7 @@ def _convert(eqn: Any) -> Function:
     return convert
 
 
-@rule("bitcast_convert_type")
+@rule("bitcast_convert_type", sizeless=True)
 def _bitcast(eqn: Any) -> Function:
     after = np.dtype(eqn.params["new_dtype"])
     if after.itemsize != eqn.invars[0].aval.dtype.itemsize:
@@ -253,7 +261,7 @@ def _bitcast(eqn: Any) -> Function:
 # Sums and their kind
 
 
-@rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+@rule("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", sizeless=True)
 def _reduce(eqn: Any) -> Function:
     axes, dtype = tuple(eqn.params["axes"]), eqn.outvars[0].aval.dtype
     name = eqn.primitive.name[7:]
@@ -266,7 +274,7 @@ def _reduce(eqn: Any) -> Function:
     return lambda x: function.reduce(x, axes)
 
 
-@rule("reduce_and", "reduce_or", "reduce_xor")
+@rule("reduce_and", "reduce_or", "reduce_xor", sizeless=True)
 def _reduce_bits(eqn: Any) -> Function:
     axes, name = tuple(eqn.params["axes"]), eqn.primitive.name[7:]
     function = {
@@ -277,7 +285,7 @@ def _reduce_bits(eqn: Any) -> Function:
     return lambda x: function.reduce(x, axes)
 
 
-@rule("argmax", "argmin")
+@rule("argmax", "argmin", sizeless=True)
 def _arg(eqn: Any) -> Function:
     (axis,), dtype = eqn.params["axes"], eqn.params["index_dtype"]
     function = np.argmax if eqn.primitive.name == "argmax" else np.argmin
@@ -286,7 +294,7 @@ def _arg(eqn: Any) -> Function:
     return lambda x: np.asarray(function(x, axis)).astype(dtype)
 
 
-@rule("cumsum", "cumprod", "cummax", "cummin")
+@rule("cumsum", "cumprod", "cummax", "cummin", sizeless=True)
 def _cumulative(eqn: Any) -> Function:
     axis, reverse = eqn.params["axis"], eqn.params["reverse"]
     function = {
@@ -306,7 +314,7 @@ def _cumulative(eqn: Any) -> Function:
     return along
 
 
-@rule("sort")
+@rule("sort", sizeless=True)
 def _sort(eqn: Any) -> Function:
     axis = eqn.params["dimension"]
     if eqn.params["num_keys"] != 1:

@@ -64,31 +64,31 @@ def _squeeze(eqn: Any) -> Function:
     return lambda x: x.reshape(shape)
 
 
-@rule("transpose")
+@rule("transpose", sizeless=True)
 def _transpose(eqn: Any) -> Function:
     order = eqn.params["permutation"]
     return lambda x: x.transpose(order)
 
 
-@rule("rev")
+@rule("rev", sizeless=True)
 def _rev(eqn: Any) -> Function:
     dims = eqn.params["dimensions"]
     return lambda x: np.flip(x, dims)
 
 
-@rule("concatenate")
+@rule("concatenate", sizeless=True)
 def _concatenate(eqn: Any) -> Function:
     dim = eqn.params["dimension"]
     return lambda *xs: np.concatenate(xs, dim)
 
 
-@rule("stack")
+@rule("stack", sizeless=True)
 def _stack(eqn: Any) -> Function:
     axis = eqn.params["axis"]
     return lambda *xs: np.stack(xs, axis)
 
 
-@rule("unstack")
+@rule("unstack", sizeless=True)
 def _unstack(eqn: Any) -> Function:
     axis = eqn.params["axis"]
     return lambda x: tuple(np.moveaxis(x, axis, 0))

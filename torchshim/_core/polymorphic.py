@@ -20,6 +20,7 @@ import jax
 from jax import export
 
 from torchshim._core.interpret import LOOPS, Equations, NoRule, Plan, equations
+from torchshim._core.numpy_rules import SIZELESS
 
 Shape = tuple[int, ...]
 # A number, or the name of a symbol.
@@ -187,6 +188,8 @@ def _filled(eqn: Any, dims: dict[str, int]) -> Fill | None:
         raise NoRule(eqn.primitive.name)
     static = {name: value for name, value in eqn.params.items() if not params[name]}
     changing = {name: fill for name, fill in params.items() if fill}
+    if changing and eqn.primitive.name in SIZELESS:
+        raise NoRule(eqn.primitive.name)
 
     def fill(sizes: Sequence[int]) -> Filled:
         return Filled(
