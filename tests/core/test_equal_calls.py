@@ -91,3 +91,16 @@ def under_transforms(torch, call):
         yield torch.func.vmap(torch.func.grad(lambda x, f=function: f(x).sum()))(
             torch.stack([x, x + 1])
         ).tolist()
+
+
+@case.over(retain=[False, True], hooked=[False, True])
+def sums_of_gradients_beside_other_sums(torch, retain, hooked):
+    """What the walk adds up is on the line where the factor of a sum varies."""
+    for k in range(1, 9):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        if hooked:
+            x.register_hook(lambda g: g * 2)
+        torch.add(x, x, alpha=k).backward(torch.ones(2), retain_graph=retain)
+        yield x.grad.tolist()
+        y = torch.ones(3) * (k + 0.5)
+        yield ((((y * 3.5) * 4.5) * 5.5) * 6.5).sum().item()

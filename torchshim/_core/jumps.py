@@ -348,6 +348,11 @@ class Capture:
             raise NotRepeatable
         if any(r.seq not in numbers for r, *_ in self.checked):
             raise NotRepeatable
+        copied = walk.copied[self._copied :]
+        if sum(n for *_, n in copied) < rec.state.n_scalars - self._begin.n_scalars:
+            # A number of the walk's own became a runtime scalar (the factor of `add`,
+            # where the script has the same sum with another): nothing would fill it in.
+            raise NotRepeatable
         jump = Jump(
             state=rec.state,
             owners=owners,
@@ -355,8 +360,7 @@ class Capture:
             entered=[],
             leaves=[],
             copied=_copies(
-                (to, numbers[recording.seq], at, n)
-                for to, recording, at, n in walk.copied[self._copied :]
+                (to, numbers[recording.seq], at, n) for to, recording, at, n in copied
             ),
             checked=[(numbers[r.seq], s, c) for r, s, c in self.checked],
             used=self._depths(walk.freed[self._freed :]),
