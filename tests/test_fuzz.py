@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import torchshim
-from tests import fuzz_core, fuzz_steps, fuzz_training, fuzz_transforms
+from tests import fuzz_core, fuzz_numbers, fuzz_steps, fuzz_training, fuzz_transforms
 from tests.compiling import compiling_nothing, running_operators
 
 PARTS = 6
@@ -40,6 +40,17 @@ def test_recorded_programs(part, default_dtype):
                 assert text is not None, f"seed {seed} agrees: take it out of KNOWN"
                 continue
             assert text is None, f"seed {seed} ({dtype}), {text}\n{script}"
+
+
+def test_recorded_programs_with_other_numbers():
+    """As programs are computed that are compiled: a gradient of what went forward."""
+    programs = fuzz_numbers.recorded()
+    assert len(programs) > 70
+    with running_operators(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed, made, expected in programs:
+            text = fuzz_numbers.compare(expected, fuzz_numbers.run(torchshim, made))
+            assert text is None, f"seed {seed}, {text}\n{made.script()}"
 
 
 def test_recorded_transforms():
