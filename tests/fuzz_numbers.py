@@ -30,33 +30,33 @@ Lines = list[str]
 RECORDED = Path(__file__).parent / "expected" / "fuzz_numbers.json.gz"
 TURNS = 9
 
-# Of `a` and `b`, vectors of three. `f()` is a float, `i()` an integer from 1 on, `k(n)`
-# one below `n`; they are others in each turn.
+# Of `a` and `b`, vectors of `m`. `f()` is a float, `i()` an integer from 1 on, `k(n)`
+# one below `n`; all are others in each turn, `m` in some.
 _VALUES = """
 f() * a; a.add(b, alpha=i()); a.sub(b, alpha=f()); f() - a; f() / (a * a + 1); a / f()
 (a * a + 0.5) ** i(); (a * a + 0.5) ** f(); abs(f()) ** a.tanh(); a.clamp(max=f())
-a.roll(k(3)); a[k(3)] + a; a * a[k(3)]; a.narrow(0, k(2), 2).sum() * a; a + i(); a * b
+a.roll(k(m)); a[k(m)] + a; a * a[k(m)]; a.narrow(0, k(2), 2).sum() * a; a + i(); a * b
 a[k(2):].sum() + a; torch.where(a > f(), a, b * f()); a.lerp(b, f()); a.sin(); a + b
 torch.addcmul(a, a, b, value=f()); F.leaky_relu(a, abs(f())); F.elu(a, abs(f()))
 F.threshold(a, f(), f()); F.smooth_l1_loss(a, b, beta=abs(f()) + 0.1) * a
-a.clone().mul_(f()); (a * 1).add_(b, alpha=f()); put(a * 1, k(3), b.sum())
-put(a * 1, k(3), f()); a.tanh().exp(); a.softmax(-1); a.sum() * a; a.detach() * a
+a.clone().mul_(f()); (a * 1).add_(b, alpha=f()); put(a * 1, k(m), b.sum())
+put(a * 1, k(m), f()); a.tanh().exp(); a.softmax(-1); a.sum() * a; a.detach() * a
 unseen(a, f()) * a; hooked(a * 1, f()); a.masked_fill(a > 0, f()); a.norm() * a
-a.expand(2, 3).mul(f())[k(2)]; a * torch.full((3,), f(), dtype=a.dtype)
-Scale.apply(a, f()); a * torch.tensor(f(), dtype=a.dtype); a[torch.tensor([k(3), 0, 1])]
+a.expand(2, m).mul(f())[k(2)]; a * torch.full((m,), f(), dtype=a.dtype)
+Scale.apply(a, f()); a * torch.tensor(f(), dtype=a.dtype); a[torch.tensor([k(m)] * m)]
 a * (b > f()).to(a); a / (b * b + f() ** 2 + 0.1); again(a, f())
 (a * a + abs(f())).sqrt(); packed(a * b, f())
 torch.func.jvp(scaled(f()), (a.detach(),), (torch.ones_like(a),))[1] * a
 torch.func.grad(lambda x, s=scaled(f()): s(x).sum())(a.detach()) * a; several(a, k(3))
-torch.func.vmap(scaled(f()))(a); rows(a, k(2), k(3))
-(a * 1).view(1, 3)[0].add_(b, alpha=f()); outside(a * 1, f()) + a
+torch.func.vmap(scaled(f()))(a); rows(a, k(2), k(m))
+(a * 1).view(1, m)[0].add_(b, alpha=f()); outside(a * 1, f()) + a
 torch.stack([a * f(), b * f(), a])[k(3)]; a.cumsum(0) * f()
-torch.cat([a * f(), b + i()])[k(3):][:3]; (a.repeat(3) * f()).split(3)[k(3)]
-a.repeat(3).view(3, 3).unbind(k(2))[k(3)] * f(); (a.outer(b) * f()).sum(k(2))
-F.layer_norm(a, (3,), eps=abs(f())); a.gather(0, torch.tensor([k(3), k(3), 0]))
-a.scatter(0, torch.tensor([k(3)]), f())
-a.index_add(0, torch.tensor([k(3)]), b[:1], alpha=f())
-torch.triu(a.outer(b), k(3) - 1).sum(0); torch.diagonal(a.outer(b), k(3) - 1).sum() * a
+torch.cat([a * f(), b + i()])[k(m):][:m]; (a.repeat(3) * f()).split(m)[k(3)]
+a.repeat(m).view(m, m).unbind(k(2))[k(m)] * f(); (a.outer(b) * f()).sum(k(2))
+F.layer_norm(a, (m,), eps=abs(f())); a.gather(0, torch.tensor([k(m)] * m))
+a.scatter(0, torch.tensor([k(m)]), f())
+a.index_add(0, torch.tensor([k(m)]), b[:1], alpha=f())
+torch.triu(a.outer(b), k(m) - 1).sum(0); torch.diagonal(a.outer(b), k(m) - 1).sum() * a
 torch.addmv(a, a.outer(b), a, beta=f(), alpha=f()); retained(a * f())
 -(f() - (i() + a * i()))
 """
@@ -147,8 +147,10 @@ def _plain(value: Any) -> Any:
 
 
 def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
+    m = rng.choice([3, 3, 3, 4, 5])
+
     def leaf(*values: float) -> Any:
-        return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        return torch.tensor(values[:m], dtype=torch.float64, requires_grad=True)
 
     def f() -> float:
         return rng.choice([-1.5, -0.5, 0.25, 0.75, 1.25, 2.5])
@@ -193,7 +195,7 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         return v
 
     def rows(v: Any, row: int, column: int) -> Any:
-        made = v.repeat(2).view(2, 3) * 1
+        made = v.repeat(2).view(2, m) * 1
         made[row].mul_(f())
         made[:, column] += f()
         return made[row]
@@ -230,9 +232,10 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         "f": f,
         "i": lambda: rng.randrange(1, 5),
         "k": rng.randrange,
-        "g": leaf(1.0, 2.0, 3.0).detach(),
-        "x": leaf(0.5, -0.75, 1.25),
-        "y": leaf(1.5, 0.25, -0.5),
+        "m": m,
+        "g": leaf(1.0, 2.0, 3.0, -1.0, 0.5).detach(),
+        "x": leaf(0.5, -0.75, 1.25, -0.25, 1.0),
+        "y": leaf(1.5, 0.25, -0.5, 0.75, -1.0),
         "ones": torch.ones_like,
         "out": [],
     }
