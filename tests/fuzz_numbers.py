@@ -17,7 +17,7 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,14 @@ out.append(second(a))
 a.backward(g, retain_graph=True)
 a.sum().backward(retain_graph=True)
 torch.autograd.backward([a, b], [g, g * 2], retain_graph=True)
-torch.optim.SGD([x, y], lr=abs(f()), momentum=0.5).step()
+optimizer.step()
+optimizer.step(); optimizer.zero_grad()
+optimizer.param_groups[0].update(lr=abs(f())); optimizer.step()
+x.requires_grad_(False)
+x.requires_grad_()
+y.data = y.data * f()
+grow(x, f())
+torch.nn.utils.clip_grad_norm_([x, y], abs(f()))
 out.append([x.grad, y.grad])
 out.append(a)
 busy(k(9))
@@ -85,10 +92,13 @@ class Program:
     ends: list[Lines]
     # The end of each turn, and the seed of its numbers.
     turns: list[tuple[int, int]]
+    # Whether leaves and optimizer are those of the turn before.
+    lasting: bool
 
     def script(self) -> str:
         ends = [f"# end {k}: {'; '.join(end)}" for k, end in enumerate(self.ends)]
-        return "\n".join([*self.body, *ends, f"# (end, seed): {self.turns}"])
+        turns = f"# (end, seed): {self.turns}, lasting: {self.lasting}"
+        return "\n".join([*self.body, *ends, turns])
 
 
 def program(seed: int) -> Program:
@@ -113,7 +123,7 @@ def program(seed: int) -> Program:
 
     ends = [end() for _ in range(rng.randrange(2, 4))]
     turns = [(rng.randrange(len(ends)), rng.randrange(10**6)) for _ in range(TURNS)]
-    return Program(body, ends, turns)
+    return Program(body, ends, turns, rng.random() < 0.5)
 
 
 def _of(text: str, a: str, b: str) -> str:
@@ -125,9 +135,13 @@ def _of(text: str, a: str, b: str) -> str:
 
 def run(torch: Any, made: Program) -> list[Any]:
     """What each turn gives, up to an error."""
-    found = []
+    found: list[Any] = []
+    lasting: dict[str, Any] = {}
     for end, seed in made.turns:
         scope = _scope(torch, random.Random(seed))
+        scope.update(lasting)
+        if made.lasting:
+            lasting = {name: scope[name] for name in ("m", "g", "x", "y", "optimizer")}
         try:
             for line in [*made.body, *made.ends[end]]:
                 exec(line, scope)
@@ -195,7 +209,7 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         return v
 
     def rows(v: Any, row: int, column: int) -> Any:
-        made = v.repeat(2).view(2, m) * 1
+        made = v.repeat(2).view(2, scope["m"]) * 1
         made[row].mul_(f())
         made[:, column] += f()
         return made[row]
@@ -207,6 +221,10 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         if not parts:
             return grads
         return *grads, *torch.autograd.grad(sum(parts), wrt, retain_graph=True, **more)
+
+    def grow(v: Any, factor: float) -> None:
+        with torch.no_grad():
+            v.mul_(factor)
 
     def busy(count: int) -> None:
         """A recording of its own, with other runtime scalars."""
@@ -239,7 +257,8 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         "ones": torch.ones_like,
         "out": [],
     }
-    functions = [again, busy, hooked, outside, packed, put, retained, rows]
+    scope["optimizer"] = torch.optim.Adam([scope["x"], scope["y"]], lr=0.125)
+    functions = [again, busy, grow, hooked, outside, packed, put, retained, rows]
     functions += [scaled, second, several, unseen]
     scope |= {function.__name__: function for function in functions}
     return scope
@@ -272,12 +291,12 @@ def fuzz(seeds: range) -> Iterator[tuple[int, Program, str]]:
 
         def differs(body: Lines, made: Program = made) -> str | None:
             unstick()
-            shorter = Program(body, made.ends, made.turns)
+            shorter = replace(made, body=body)
             return compare(run(torch, shorter), run(torchshim, shorter))
 
         if text := differs(made.body):
             body = reduce(made.body, differs, 15.0)
-            yield seed, Program(body, made.ends, made.turns), differs(body) or text
+            yield seed, replace(made, body=body), differs(body) or text
 
 
 def record(seeds: range) -> int:
