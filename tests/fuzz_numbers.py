@@ -73,9 +73,6 @@ torch.autograd.backward([a, b], [g, g * 2], retain_graph=True)
 optimizer.step()
 optimizer.step(); optimizer.zero_grad()
 optimizer.param_groups[0].update(lr=abs(f())); optimizer.step()
-x.requires_grad_(False)
-x.requires_grad_()
-y.data = y.data * f()
 grow(x, f())
 torch.nn.utils.clip_grad_norm_([x, y], abs(f()))
 out.append([x.grad, y.grad])
@@ -105,11 +102,14 @@ def program(seed: int) -> Program:
     rng = random.Random(seed)
     names, texts, body = ["x", "y"], _TEXTS, Lines()
     text, a, b = "", "x", "y"
+    if lasting := rng.random() < 0.5:
+        # Not after they were used: in PyTorch `outer` is two operators.
+        body += ["x.requires_grad_(k(4) > 0)", "y.data = y.data * f()"]
     for k in range(rng.randrange(2, 8)):
         # Calls that are equal but for their numbers are what this is about.
-        if not body or rng.random() > 0.35:
+        if not k or rng.random() > 0.35:
             text = rng.choice(texts)
-        if not body or rng.random() > 0.35:
+        if not k or rng.random() > 0.35:
             a, b = rng.choice(names), rng.choice(names)
         body.append(f"v{k} = {_of(text, a, b)}")
         names.append(f"v{k}")
@@ -123,7 +123,7 @@ def program(seed: int) -> Program:
 
     ends = [end() for _ in range(rng.randrange(2, 4))]
     turns = [(rng.randrange(len(ends)), rng.randrange(10**6)) for _ in range(TURNS)]
-    return Program(body, ends, turns, rng.random() < 0.5)
+    return Program(body, ends, turns, lasting)
 
 
 def _of(text: str, a: str, b: str) -> str:
