@@ -257,7 +257,9 @@ def _scope(torch: Any, rng: random.Random) -> dict[str, Any]:
         "ones": torch.ones_like,
         "out": [],
     }
-    scope["optimizer"] = torch.optim.Adam([scope["x"], scope["y"]], lr=0.125)
+    scope["optimizer"] = torch.optim.SGD(
+        [scope["x"], scope["y"]], lr=0.125, momentum=0.5
+    )
     functions = [again, busy, grow, hooked, outside, packed, put, retained, rows]
     functions += [scaled, second, several, unseen]
     scope |= {function.__name__: function for function in functions}

@@ -375,3 +375,41 @@ def versions_while_aliases_share_the_counter(torch):
         with torch.no_grad():
             x.add_(1)
         yield attempt((x * x).backward), x.grad, x._version
+
+
+@case.over(how=["checkpoint", "function", "hooks"], read=[False, True], writes=[0, 1, 2])
+def saved_by_python_code(torch, how, read, writes):
+    """The version that counts is the tensor's, wherever its value is."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad * ctx.saved_tensors[0]
+
+    def computed(x):
+        if how == "function":
+            return Product.apply(x)
+        if how == "hooks":
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                return x * x
+        checkpoint = torch.utils.checkpoint.checkpoint
+        return checkpoint(lambda x: x * x, x, use_reentrant=False)
+
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for late in (False, False, True):
+        x.data = x.data * 0.5
+        y = computed(x)
+        if read:
+            yield y.tolist()
+        if late:
+            with torch.no_grad():
+                x.mul_(2)
+        yield attempt((y * y[0]).sum().backward), x.grad, x._version
+        with torch.no_grad():
+            for _ in range(writes):
+                x.add_(1)

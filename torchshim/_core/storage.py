@@ -268,6 +268,14 @@ def version_of(tensor: TensorBase) -> int:
     return tensor._versions if storage is None else storage.version
 
 
+def shown_version(tensor: TensorBase) -> int:
+    """`Tensor._version`: what stays the same while nobody writes to the tensor.
+
+    (`version_of` may change where a tensor takes its value back from a storage.)
+    """
+    return version_of(tensor) + tensor._ahead
+
+
 def counts_as_memory(tensor: TensorBase) -> bool:
     """Whether a tensor that is alone on its memory has the same version as that."""
     own = tensor._own_version

@@ -23,6 +23,7 @@ from torchshim._core.storage import (
     check_apart,
     dense,
     placement,
+    shown_version,
     version_of,
 )
 from torchshim._derived import NEVER, fns, public
@@ -366,7 +367,7 @@ def _version(self: Tensor) -> int:
     """How often the memory of this tensor was written to."""
     if self._tmeta.inference and self._own_version is None:
         raise RuntimeError("Inference tensors do not track version counter.")
-    return version_of(self) + self._ahead
+    return shown_version(self)
 
 
 def _is_leaf(self: Tensor) -> bool:

@@ -31,7 +31,7 @@ from torchshim._core.storage import (
     leads_on,
     placed,
     placement,
-    version_of,
+    shown_version,
 )
 from torchshim._core.versions import keeps_no_slot
 from torchshim._derived import public
@@ -348,7 +348,7 @@ def _count_of(self: Tensor) -> list[int] | CountOf:
     if storage is not None and not self._ahead:
         if any(t._own_version is None for t in storage.tensors() if t is not self):
             return CountOf(storage)
-    return [version_of(self) + self._ahead]
+    return [shown_version(self)]
 
 
 def onto(self: Tensor, value: TensorBase) -> None:

@@ -19,7 +19,7 @@ from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, was_detached
-from torchshim._core.storage import TensorBase, version_of, writes_of
+from torchshim._core.storage import TensorBase, shown_version, writes_of
 from torchshim._derived import fns
 from torchshim._functions.nodes import gradient_edge
 from torchshim._functions.saved_values import SavedTensor, with_history
@@ -486,7 +486,7 @@ class SavedForBackward:
         self, tensor: Any, output: int | None, transformed: bool = False
     ) -> None:
         """`transformed`: for a derivative of `torch.func`'s, not for autograd's."""
-        self.version = version_of(tensor)
+        self.version = shown_version(tensor)
         self.output = output
         self.meta = meta = tensor._tmeta
         if meta.inference and not transformed:
@@ -519,7 +519,7 @@ class SavedForBackward:
         tensor = self.tensor if self.twin is None else self.tensor()
         now = self.version
         if tensor is not None:
-            now = version_of(tensor)
+            now = shown_version(tensor)
         elif self.storage is not None:
             now = writes_of(self.storage)
         if now != self.version:

@@ -17,7 +17,7 @@ from torchshim._core import node as _core_node
 from torchshim._core.node import GradientEdge
 from torchshim._core.noted import watch
 from torchshim._core.record import local
-from torchshim._core.storage import version_of
+from torchshim._core.storage import shown_version
 from torchshim._core.walk import walking
 from torchshim._functions.nodes import gradient_edge
 from torchshim._functions.reshape_in_place import count_write
@@ -171,12 +171,12 @@ class _Kept:
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = weakref.ref(tensor)
-        self.version = version_of(tensor)
+        self.version = shown_version(tensor)
         self.value = tensor.clone()
 
     def written(self) -> bool:
         tensor = self.tensor()
-        return tensor is not None and version_of(tensor) != self.version
+        return tensor is not None and shown_version(tensor) != self.version
 
 
 class _AllowMutationOnSavedContext:
@@ -191,7 +191,7 @@ class _AllowMutationOnSavedContext:
 
     def pack(self, tensor: Tensor) -> _Kept:
         watch(local.rec)
-        key = id(tensor), version_of(tensor)
+        key = id(tensor), shown_version(tensor)
         kept = self._kept.get(key)
         if kept is None or kept.tensor() is not tensor:
             kept = self._kept[key] = _Kept(tensor)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchshim import ops
-from torchshim._core.storage import version_of
+from torchshim._core.storage import shown_version
 from torchshim._derived import fns
 from torchshim.autograd import saving
 
@@ -61,7 +61,7 @@ class _Results:
 
     def __init__(self, outs: Sequence[Any] | None) -> None:
         self.outs = outs
-        self.versions = [version_of(o) for o in outs or ()]
+        self.versions = [shown_version(o) for o in outs or ()]
         self.consumed = False
 
 
@@ -136,7 +136,7 @@ class _Cached:
         if results.outs is None:
             return None
         if not self.allow_mutation and results.versions != [
-            version_of(o) for o in results.outs
+            shown_version(o) for o in results.outs
         ]:
             raise RuntimeError(
                 "Tensor cached during selective activation checkpoint has been mutated"
