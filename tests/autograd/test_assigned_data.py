@@ -377,7 +377,9 @@ def versions_while_aliases_share_the_counter(torch):
         yield attempt((x * x).backward), x.grad, x._version
 
 
-@case.over(how=["checkpoint", "function", "hooks"], read=[False, True], writes=[0, 1, 2])
+@case.over(
+    how=["checkpoint", "function", "hooks"], read=[False, True], writes=[0, 1, 2]
+)
 def saved_by_python_code(torch, how, read, writes):
     """The version that counts is the tensor's, wherever its value is."""
 
