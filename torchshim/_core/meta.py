@@ -190,6 +190,8 @@ class Meta:
     @property
     def array_shape(self) -> tuple[int, ...]:
         """The shape of the array that holds the value."""
+        if not self.batch:
+            return tuple(self.shape)
         return (*(size for _, size in self.batch), *self.shape)
 
     def replace(self, **changes: object) -> Meta:
