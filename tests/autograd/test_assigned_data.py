@@ -377,13 +377,8 @@ def versions_while_aliases_share_the_counter(torch):
         yield attempt((x * x).backward), x.grad, x._version
 
 
-@case.over(
-    how=["checkpoint", "function", "hooks"], read=[False, True], writes=[0, 1, 2]
-)
-def saved_by_python_code(torch, how, read, writes):
-    """The version that counts is the tensor's, wherever its value is."""
-
-    class Product(torch.autograd.Function):
+def square_of(torch):
+    class Square(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             ctx.save_for_backward(x)
@@ -393,9 +388,18 @@ def saved_by_python_code(torch, how, read, writes):
         def backward(ctx, grad):
             return 2 * grad * ctx.saved_tensors[0]
 
+    return Square.apply
+
+
+@case.over(
+    how=["checkpoint", "function", "hooks"], read=[False, True], writes=[0, 1, 2]
+)
+def saved_by_python_code(torch, how, read, writes):
+    """The version that counts is the tensor's, wherever its value is."""
+
     def computed(x):
         if how == "function":
-            return Product.apply(x)
+            return square_of(torch)(x)
         if how == "hooks":
             with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
                 return x * x
@@ -415,3 +419,26 @@ def saved_by_python_code(torch, how, read, writes):
         with torch.no_grad():
             for _ in range(writes):
                 x.add_(1)
+
+
+@case.over(view=[False, True], write=[False, True])
+def saved_by_a_function_and_dead(torch, view, write):
+    """Its version was ahead of what its memory counts, and nobody holds it now."""
+
+    for reads in range(4):
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y = (x * 1).add_(1).add_(1)
+        y.data = torch.full((3,), 3.0)
+        if reads & 1:
+            yield y.tolist(), (y * 1).tolist()
+        if reads & 2:
+            yield (y * 2).tolist()
+        y = y.view(3) if view else y
+        made = square_of(torch)(y)
+        if write:
+            with torch.no_grad():
+                y.add_(1)
+        yield y._version
+        del y
+        # (The error names the view's node, in PyTorch that after the write.)
+        yield type(attempt(made.sum().backward)).__name__, x.grad

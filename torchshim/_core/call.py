@@ -405,17 +405,14 @@ def _kind(shape: tuple[int, ...]) -> tuple[int, bool, bool, bool]:
 
 # Stands for a list of operands, of whatever length.
 _ANY_NUMBER = object()
+_ERASED = {ARRAYS: _ANY_NUMBER, INDEX: None, INDICES: None}
 
 
 def _unplaced(call: Call) -> tuple[Any, ...]:
     """A call's template without indices, and without the lengths of lists, on which it
     doesn't depend whether there is a gradient."""
     return tuple(
-        _ANY_NUMBER
-        if param.role == ARRAYS
-        else None
-        if param.role in (INDEX, INDICES)
-        else entry
+        _ERASED.get(param.role, entry)
         for param, entry in zip(call.op.params, call.template, strict=True)
     )
 

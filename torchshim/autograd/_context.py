@@ -467,8 +467,10 @@ class SavedForBackward:
     """
 
     __slots__ = (
+        "counted",
         "meta",
         "output",
+        "own",
         "packed",
         "recording",
         "slot",
@@ -481,6 +483,7 @@ class SavedForBackward:
     packed: Any
     twin: Any
     storage: Any
+    own: Any
 
     def __init__(
         self, tensor: Any, output: int | None, transformed: bool = False
@@ -491,7 +494,8 @@ class SavedForBackward:
         self.meta = meta = tensor._tmeta
         if meta.inference and not transformed:
             raise RuntimeError(INFERENCE_SAVED)
-        self.packed = self.twin = self.storage = None
+        self.packed = self.twin = self.storage = self.own = None
+        self.counted = 0
         history = meta.requires_grad and not meta.leaf
         if history:
             rec = local.rec
@@ -503,8 +507,16 @@ class SavedForBackward:
         else:
             self.tensor = tensor if pair is None or meta.requires_grad else None
         if history and pair is None:
-            self.storage = tensor._storage
+            self.storage, self.own = tensor._storage, tensor._own_version
+            # (The tensor's version may be ahead of what is counted there.)
+            self.counted = self._count()
             self.twin = local.rec.tensor_on(self.slot, meta.plain, TensorBase)
+
+    def _count(self) -> int:
+        """The writes to the tensor, also when it is dead."""
+        if self.own is not None:
+            return self.own[0]
+        return 0 if self.storage is None else writes_of(self.storage)
 
     def pack(self, tensor: Any) -> None:
         """Shows the tensor to the hooks in force. They may end the recording."""
@@ -520,8 +532,8 @@ class SavedForBackward:
         now = self.version
         if tensor is not None:
             now = shown_version(tensor)
-        elif self.storage is not None:
-            now = writes_of(self.storage)
+        else:
+            now += self._count() - self.counted
         if now != self.version:
             # (What others wrote to its memory since changed nothing of its node.)
             node: Any = (self.rebuilt() if tensor is None else tensor).grad_fn
