@@ -13,7 +13,7 @@ import math
 import operator
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchshim._core.meta import Meta
@@ -274,6 +274,17 @@ def shown_version(tensor: TensorBase) -> int:
     (`version_of` may change where a tensor takes its value back from a storage.)
     """
     return version_of(tensor) + tensor._ahead
+
+
+def count_of(tensor: TensorBase) -> Callable[[], int]:
+    """Gives the writes to a tensor, also when it is dead.
+
+    Its version may be ahead of that; only differences count.
+    """
+    own, storage = tensor._own_version, tensor._storage
+    if own is not None:
+        return lambda: own[0]
+    return lambda: 0 if storage is None else writes_of(storage)
 
 
 def counts_as_memory(tensor: TensorBase) -> bool:

@@ -19,7 +19,7 @@ from torchshim._core.naming import modified_text
 from torchshim._core.node import Node
 from torchshim._core.record import local
 from torchshim._core.saved import SECOND_BACKWARD, was_detached
-from torchshim._core.storage import TensorBase, shown_version, writes_of
+from torchshim._core.storage import TensorBase, count_of, shown_version
 from torchshim._derived import fns
 from torchshim._functions.nodes import gradient_edge
 from torchshim._functions.saved_values import SavedTensor, with_history
@@ -467,14 +467,13 @@ class SavedForBackward:
     """
 
     __slots__ = (
+        "count",
         "counted",
         "meta",
         "output",
-        "own",
         "packed",
         "recording",
         "slot",
-        "storage",
         "tensor",
         "twin",
         "version",
@@ -482,8 +481,6 @@ class SavedForBackward:
 
     packed: Any
     twin: Any
-    storage: Any
-    own: Any
 
     def __init__(
         self, tensor: Any, output: int | None, transformed: bool = False
@@ -494,8 +491,7 @@ class SavedForBackward:
         self.meta = meta = tensor._tmeta
         if meta.inference and not transformed:
             raise RuntimeError(INFERENCE_SAVED)
-        self.packed = self.twin = self.storage = self.own = None
-        self.counted = 0
+        self.packed = self.twin = None
         history = meta.requires_grad and not meta.leaf
         if history:
             rec = local.rec
@@ -507,16 +503,9 @@ class SavedForBackward:
         else:
             self.tensor = tensor if pair is None or meta.requires_grad else None
         if history and pair is None:
-            self.storage, self.own = tensor._storage, tensor._own_version
-            # (The tensor's version may be ahead of what is counted there.)
-            self.counted = self._count()
+            self.count = count_of(tensor)
+            self.counted = self.count()
             self.twin = local.rec.tensor_on(self.slot, meta.plain, TensorBase)
-
-    def _count(self) -> int:
-        """The writes to the tensor, also when it is dead."""
-        if self.own is not None:
-            return self.own[0]
-        return 0 if self.storage is None else writes_of(self.storage)
 
     def pack(self, tensor: Any) -> None:
         """Shows the tensor to the hooks in force. They may end the recording."""
@@ -532,8 +521,8 @@ class SavedForBackward:
         now = self.version
         if tensor is not None:
             now = shown_version(tensor)
-        else:
-            now += self._count() - self.counted
+        elif self.twin is not None:
+            now += self.count() - self.counted
         if now != self.version:
             # (What others wrote to its memory since changed nothing of its node.)
             node: Any = (self.rebuilt() if tensor is None else tensor).grad_fn
