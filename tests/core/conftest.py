@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import stepwise
+from torchshim._core import parts, stepwise
 from torchshim._core.record import local
 from torchshim._core.state import ROOT, State
+from torchshim._core.varying import Sequences
 
 
 @pytest.fixture
@@ -16,13 +17,13 @@ def own_trie():
     """An empty trie for one test: it has to learn what those before it have learnt."""
     rec = local.rec
     rec.flush()
-    known = rec.root, rec.states, rec.varied, rec.last
-    rec.varied, rec.last = {}, {}
+    known = rec.root, rec.states, rec.varied, rec.last, rec.sequences
+    rec.varied, rec.last, rec.sequences = {}, {}, Sequences()
     rec.root = rec.state = State(None, ROOT, None, first_slot=rec.first_slot)
     rec.states = 0
     yield
     rec.flush()
-    rec.root, rec.states, rec.varied, rec.last = known
+    rec.root, rec.states, rec.varied, rec.last, rec.sequences = known
     rec.state = rec.root
 
 
@@ -39,3 +40,4 @@ def all_compiled(monkeypatch):
     monkeypatch.setattr(stepwise, "_LEAST_COMPILE", np.inf)
     monkeypatch.setattr(stepwise, "_LEAST_VARYING", np.inf)
     monkeypatch.setattr(stepwise, "_LEAST_PLAIN", np.inf)
+    monkeypatch.setattr(parts, "_FIRST_PARTS_VARYING", parts._FIRST_PARTS)

@@ -97,6 +97,55 @@ def test_in_trainings_data_of_another_length_are_compiled(own_trie):
         assert not isinstance(last(), Hosted)
 
 
+def fit(sizes):
+    """The losses of steps whose batch and labels have these sizes, and the programs."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh())
+    optimizer = torch.optim.Adam(net.parameters(), 0.01)
+    losses, compiled = [], []
+    for rows, chosen in sizes:
+        x = torch.linspace(-1, 1, rows * 3).view(rows, 3)
+        far = (net(x)[:, None] - torch.ones(chosen, 8)[None]).square().sum(-1)
+        loss = far.amin(1).mean() + net[0].weight.norm()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        compiled.append(program.count())
+    return losses, compiled
+
+
+def test_steps_whose_shapes_vary_are_not_compiled(own_trie):
+    sizes = [(n, 2) for n in (4, 5, 6, 7, 8, 9, 10, 11, 5, 12)]
+    losses, compiled = fit(sizes)
+    assert compiled[-1] == compiled[5]
+    assert isinstance(last(), Hosted)
+    assert losses == pytest.approx(fit(sizes)[0], rel=1e-5)
+
+
+def test_two_sizes_vary(own_trie):
+    # Of few rows several recordings with other labels are known.
+    sizes = [(n, k) for n in (4, 5, 6, 7, 8, 9) for k in (2, 3)]
+    sizes += [(n, k) for k in (5, 7) for n in (4, 5, 6, 7, 8, 9)]
+    losses, compiled = fit(sizes)
+    assert compiled[-1] == compiled[11]
+    assert isinstance(last(), Hosted)
+    assert losses == pytest.approx(fit(sizes)[0], rel=1e-5)
+
+
+def test_steps_of_few_shapes_are_compiled(own_trie):
+    fit([(n, 2) for n in (4, 4, 4, 3) * 3])
+    assert not any(isinstance(made, Hosted) for made in CACHE._programs.values())
+
+
+def test_steps_that_differ_in_a_number_are_compiled(own_trie):
+    w = torch.ones(5, requires_grad=True)
+    for order in (2.0, 1.0, 3.5, torch.inf, 2.0, 1.0, 4.5):
+        w.cos().sin().norm(order).backward()
+        w.grad.tolist()
+    assert not any(isinstance(made, Hosted) for made in CACHE._programs.values())
+
+
 def test_short_recordings_that_vary_are_not_compiled(own_trie):
     # As farthest points are chosen: how many are nearer than before decides shapes.
     cloud = torch.linspace(0, 60, 600).sin().view(200, 3)

@@ -155,7 +155,9 @@ def test_what_updates_its_inputs_is_compiled_once(small_bounds):
         assert run < 2 or not torch.explain(before).programs
 
 
-def test_steps_on_shapes_that_vary_are_compiled_fast(small_bounds, monkeypatch):
+def test_steps_on_shapes_that_vary_are_compiled_fast(
+    small_bounds, all_compiled, monkeypatch
+):
     monkeypatch.setattr(program, "RARE_RUNS", 3)
     w = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([w], 1e-3, momentum=0.9)
@@ -188,7 +190,7 @@ def test_shapes_that_vary_are_compiled_fast(small_bounds, all_compiled):
         assert fast == sorted(fast)
 
 
-def test_backward_is_cut_where_shapes_that_vary_end():
+def test_backward_is_cut_where_shapes_that_vary_end(all_compiled):
     # The loss is about so many rows as the data say; what comes before is not.
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())

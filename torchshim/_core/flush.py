@@ -6,16 +6,14 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
-from itertools import islice, zip_longest
 from typing import Any
 
 import jax
 import numpy as np
 
 from torchshim._core import program
-from torchshim._core.call import VjpCall
 from torchshim._core.callers import caller
 from torchshim._core.exact import Exact
 from torchshim._core.lower import has_checks
@@ -25,6 +23,7 @@ from torchshim._core.program import CACHE, Compiled, Copying, Program
 from torchshim._core.signals import held_back
 from torchshim._core.state import CALL, IDENTITY, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import Storage, TensorBase, value_lock
+from torchshim._core.varying import comes_in_sizes, keeps_varying
 
 
 @dataclass(slots=True)
@@ -459,82 +458,8 @@ def _new_program(
         reason=rec.why() or _why_another_program(state, outputs, usable),
     )
     gifts = {p: inputs[p].nbytes for p in usable}
-    return make_program(
-        state, outputs, gifts, keeps_varying(rec), bool(plan.saved), entry
-    )
-
-
-def keeps_varying(rec: Any) -> bool:
-    """Whether the running recording is one of many that differ in a shape."""
-    state: State = rec.state
-    if state.memo is not None and "varying" in state.memo:
-        return True
-    if rec.diverged is None:
-        return False
-    if not varies(*rec.diverged):
-        if _has_gradients(state) or not grows(*rec.diverged):
-            return False
-    return state.memoized("varying", lambda: True)  # it is run in the same parts again
-
-
-def _has_gradients(state: State) -> bool:
-    """Whether a recording has, or can have, a part in a gradient."""
-    return state.tracks or any(isinstance(e.call, VjpCall) for e in state.path())
-
-
-# So many variants of one event mean that recordings vary there.
-_VARIANTS = 3
-
-
-def varies(parent: State, made: State) -> bool:
-    """Whether recordings differ at one line again and again, mostly in a shape.
-
-    So do those of a loop whose data grow: each of their programs runs once, or rarely.
-    """
-    # There may be thousands: no more are counted than it takes.
-    return len(list(islice(_alike(parent, made), _VARIANTS))) == _VARIANTS
-
-
-def grows(parent: State, made: State) -> bool:
-    """Whether data are longer by one than in a recording before, as texts may be."""
-    return any(_is_next(s, made) for s in islice(_alike(parent, made), _VARIANTS))
-
-
-def _is_next(before: State, made: State) -> bool:
-    if before.meta is None or made.meta is None:
-        return False
-    pairs = zip_longest(before.meta.shape, made.meta.shape, fillvalue=-1)
-    return [now - then for then, now in pairs if now != then] == [1]
-
-
-def _alike(parent: State, made: State) -> Iterable[State]:
-    """Events that other recordings had there: of the same line, of other shapes."""
-    if made.kind == INPUT:
-        meta = made.metas[0]
-        return (
-            s
-            for s in parent.next.values()
-            if s.kind == INPUT
-            and s.line == made.line
-            and s.metas[0].dtype is meta.dtype
-            and len(s.metas[0].shape) == len(meta.shape)
-            and s.metas[0].shape != meta.shape
-        )
-    if (op := _operator(made)) is None:
-        return ()
-    return (
-        s
-        for s in parent.next.values()
-        if _operator(s) is op and s.line == made.line and s.operands == made.operands
-    )
-
-
-def _operator(state: State) -> Any:
-    """The operator that was called, or whose gradient it is; None for other events."""
-    call = state.call
-    while isinstance(call, VjpCall):
-        call = call.inner
-    return getattr(call, "op", None)
+    rare = comes_in_sizes(state, rec.sequences) or keeps_varying(rec)
+    return make_program(state, outputs, gifts, rare, bool(plan.saved), entry)
 
 
 def _why_another_program(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -17,7 +17,7 @@ import numpy as np
 
 from torchshim._core import checks, interpret
 from torchshim._core.avals import trace_of
-from torchshim._core.call import Call
+from torchshim._core.call import Call, VjpCall
 from torchshim._core.lower import filled, has_checks
 from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between, told
 from torchshim._core.state import State
@@ -254,10 +254,19 @@ def _alike(x: Any, y: Any) -> bool:
 
 
 def without_numbers(call: Any) -> tuple[Any, tuple[int, ...]]:
-    """What a call is but for the integers among its static arguments, and these."""
+    """What a call is but for the integers among its static arguments, and these.
+
+    Those of a gradient have the sizes of operands that it does not get the values of.
+    """
+    numbers: list[int] = []
+    if type(call) is VjpCall:
+        inner, of_inner = without_numbers(call.inner)
+        absent = [a and (tuple(map(type, a[0])), a[1]) for a in call.absent]
+        sizes = [n for a in call.absent if a is not None for n in a[0]]
+        rest = VjpCall, inner, call.wrt, call.cts, tuple(absent), call.checked
+        return rest, (*sizes, *of_inner)
     if type(call) is not Call:
         return call, ()
-    numbers: list[int] = []
     rest = [
         tuple([_noted(n, numbers) for n in entry])
         if isinstance(entry, tuple)
@@ -279,11 +288,25 @@ def with_numbers(call: Any, numbers: tuple[Any, ...]) -> Any:
     """A call with others in place of the integers that `without_numbers` gives."""
     if not numbers:
         return call
-    rest = iter(numbers)
+    return _with(call, iter(numbers))
+
+
+def _with(call: Any, numbers: Iterator[Any]) -> Any:
+    if type(call) is VjpCall:
+        absent = tuple(
+            [
+                a if a is None else (tuple([next(numbers) for _ in a[0]]), a[1])
+                for a in call.absent
+            ]
+        )
+        inner = _with(call.inner, numbers)
+        return VjpCall(inner, call.wrt, call.cts, absent, call.checked)
+    if type(call) is not Call:
+        return call
     template = [
-        tuple([next(rest) if type(n) is int else n for n in entry])
+        tuple([next(numbers) if type(n) is int else n for n in entry])
         if isinstance(entry, tuple)
-        else next(rest)
+        else next(numbers)
         if type(entry) is int
         else entry
         for entry in call.template

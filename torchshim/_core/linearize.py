@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 Outputs = tuple[jax.Array, ...]
 
@@ -67,15 +66,28 @@ def linearize(
     PyTorch's gradient of a complex value is the conjugate of JAX's.
     """
     function = restricted(apply, arrays, scalars, wrt)
+    # Of each result: whether it can have a gradient.
+    smooth: list[bool] = []
+
+    def parted(*chosen: Any) -> tuple[Outputs, Outputs]:
+        outs = function(*chosen)
+        smooth[:] = [jnp.issubdtype(out.dtype, jnp.inexact) for out in outs]
+        pairs = [*zip(outs, smooth, strict=True)]
+        return tuple(o for o, there in pairs if there), tuple(
+            o for o, there in pairs if not there
+        )
+
     with forward_mode(False):
-        outs, pull = jax.vjp(function, *(arrays[i] for i in wrt))
+        inexact, pull, others = jax.vjp(parted, *(arrays[i] for i in wrt), has_aux=True)
+    parts = {True: iter(inexact), False: iter(others)}
+    outs = tuple([next(parts[there]) for there in smooth])
 
     def backward(cotangents: Sequence[Any]) -> Outputs:
         cts = []
-        for out, ct in zip(outs, cotangents, strict=True):
-            if not jnp.issubdtype(out.dtype, jnp.inexact):
-                ct = np.zeros(out.shape, jax.dtypes.float0)
-            elif ct is None:
+        for out, ct, there in zip(outs, cotangents, smooth, strict=True):
+            if not there:
+                continue
+            if ct is None:
                 ct = jnp.zeros(out.shape, out.dtype)
             elif jnp.iscomplexobj(out):
                 ct = jnp.conj(ct.astype(out.dtype))

@@ -30,8 +30,9 @@ from torchshim._core.state import State
 from torchshim._core.stepwise import choose, compiled, lock
 
 # After so many first parts before the same rest, further ones are expected. Two have
-# other reasons: the first iteration of a loop and all others.
-_FIRST_PARTS = 2
+# other reasons: the first iteration of a loop and all others. Where recordings are
+# known to vary, NumPy may compute the whole of them: there it takes more.
+_FIRST_PARTS, _FIRST_PARTS_VARYING = 2, 8
 # Shorter rests are not worth a program of their own.
 _LEAST_REST = 8
 # Longer recordings are not looked at: that takes some 10 us an event.
@@ -192,7 +193,8 @@ def make_program(
     if (halves := _halves(lowered, state.n_inputs)) is not None:
         own = dict(zip(outputs, lowered.outputs, strict=True))
         before = {own[slot]: p for slot, p in replaced.items()}
-        if (split := _split(halves, state, donated, before, saves, entry)) is not None:
+        split = _split(halves, state, donated, before, rare, saves, entry)
+        if split is not None:
             return split
     return whole.share(choose(lowered, donated, order, rare, saves, entry))
 
@@ -340,6 +342,7 @@ def _split(
     state: State,
     donated: Mapping[int, int],
     replaced: Mapping[int, int],
+    rare: bool,
     saves: bool,
     entry: Compiled,
 ) -> Split | None:
@@ -369,7 +372,7 @@ def _split(
     before = _Part(first, state, {}, ())
     run = after.known()
     if run is None:
-        if not _comes_again(before.structure, after.structure):
+        if not _comes_again(before.structure, after.structure, rare):
             return None
         reason = "without what no gradient depends on, which varies"
         told = replace(entry, outputs=len(rest.outputs), reason=reason)
@@ -385,7 +388,7 @@ def _aval(meta: Meta) -> Any:
     return meta.array_shape, meta.dtype.np
 
 
-def _comes_again(before: Structure, after: Structure) -> bool:
+def _comes_again(before: Structure, after: Structure, rare: bool) -> bool:
     """Whether several recordings have the same rest behind other first parts.
 
     Those that differ in integers alone are one: these become runtime scalars.
@@ -398,4 +401,4 @@ def _comes_again(before: Structure, after: Structure) -> bool:
         firsts.add(hash(kind))
         if len(_firsts) > _STRUCTURES:
             _firsts.popitem(last=False)
-        return len(firsts) > _FIRST_PARTS
+        return len(firsts) > (_FIRST_PARTS_VARYING if rare else _FIRST_PARTS)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchshim._core import follow
-from torchshim._core.flush import keeps_varying
 from torchshim._core.graph import Place, accumulator_at, before_entry
 from torchshim._core.leaf_facts import hook_kinds
 from torchshim._core.lower import has_checks
@@ -24,6 +23,7 @@ from torchshim._core.meta import Meta
 from torchshim._core.saved import SavedValues
 from torchshim._core.state import CALL, INPUT, Recording, State, UsedUp
 from torchshim._core.storage import SLOT_BITS, TensorBase, hidden_writes, value_lock
+from torchshim._core.varying import keeps_varying
 
 # A state keeps so many passages for the same gradients: with and without earlier ones
 # of the leaves.

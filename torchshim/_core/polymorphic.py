@@ -25,6 +25,9 @@ from torchshim._core.numpy_rules import SIZELESS
 Shape = tuple[int, ...]
 # A number, or the name of a symbol.
 Size = int | str
+# What a symbol may stand for: sizes that are no reason to broadcast, and that indices
+# of 32 bits reach.
+_LEAST, _MOST = 2, 2**31 - 2
 _NAMES = tuple(f"size_{letter}" for letter in "abcdefgh")
 _NAMED = re.compile(r"\bsize_[a-h]\b")
 _FUNCTIONS = {
@@ -52,7 +55,7 @@ def symbols_between(
                 made.append(pair[0])
                 continue
             if pair not in names:
-                if len(names) == len(_NAMES) or min(pair) < 2:
+                if len(names) == len(_NAMES) or min(pair) < _LEAST:
                     return None
                 names[pair] = _NAMES[len(names)]
             made.append(names[pair])
@@ -80,7 +83,8 @@ class Polymorphic:
         sizes = [size for shape in shapes for size in shape]
         self._names = sorted({size for size in sizes if isinstance(size, str)})
         self._numbers = {size for size in sizes if isinstance(size, int)}
-        scope = export.SymbolicScope([f"{name} >= 2" for name in self._names])
+        bounds = [f"{{}} >= {_LEAST}", f"{{}} <= {_MOST}"]
+        scope = export.SymbolicScope([b.format(n) for n in self._names for b in bounds])
         symbols = export.symbolic_shape(",".join(self._names), scope=scope)
         known: dict[Size, Any] = dict(zip(self._names, symbols, strict=True))
         *given, own = [tuple(known.get(n, n) for n in shape) for shape in shapes]
@@ -111,7 +115,9 @@ class Polymorphic:
                 if known != size:
                     return None
         values = set(found.values())
-        if min(values) < 2 or len(values) < len(found) or values & self._numbers:
+        if min(values) < _LEAST or max(values) > _MOST:
+            return None
+        if len(values) < len(found) or values & self._numbers:
             return None
         return found
 

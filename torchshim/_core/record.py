@@ -39,6 +39,7 @@ from torchshim._core.storage import (
 from torchshim._core.threads import by_node, keep
 from torchshim._core.trie import recorders
 from torchshim._core.undo import Undo
+from torchshim._core.varying import Sequences
 from torchshim._core.versions import versions_of
 from torchshim._core.waiting import Waiter
 
@@ -171,6 +172,7 @@ class Recorder(Transforming):
         # The first event that was new where others were known: the state before it,
         # and its own.
         self.diverged: tuple[State, Any] | None = None
+        self.sequences = Sequences()  # those that were new, see `comes_in_sizes`
         # Which numbers in a line of the script vary: see `Learning`.
         self.varied: dict[Any, tuple[bool, ...]] = {}
         self.last: dict[Any, tuple[int, tuple[Any, ...]]] = {}

@@ -391,8 +391,7 @@ def _chosen(
         if exact is not None:
             return exact
     plain = not (gradients or saves or updates)
-    # Of short recordings the lengths of a training come again.
-    known = plain or not short or (rare and not gradients)
+    known = plain or not short or rare
     with lock:
         made: Program | Stepwise | None = None
         if known:
