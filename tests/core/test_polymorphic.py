@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import torchshim as torch
-from torchshim._core import host_kernels, stepwise
+from torchshim._core import avals, host_kernels, stepwise
 from torchshim._core.interpret import NoRule, plan
-from torchshim._core.polymorphic import Polymorphic, symbols_between
+from torchshim._core.polymorphic import (
+    Polymorphic,
+    symbols_between,
+    with_products,
+)
 from torchshim._core.program import CACHE
 
 FLOAT = np.dtype(np.float32)
@@ -49,6 +53,7 @@ def test_for_each_size_as_traced_for_it_alone(function, shapes):
         found = many.sizes_in([*own, ()])
         assert found == {n: sizes[n] for n in found}
         mine = many.plan(found)(*arrays)
+        assert many.results(found) == [(x.shape, x.dtype) for x in mine]
         alone = plan(function, [jax.ShapeDtypeStruct(s, FLOAT) for s in own])(*arrays)
         for x, y in zip(mine, alone, strict=True):
             np.testing.assert_array_equal(x, y)
@@ -93,6 +98,32 @@ def test_symbols_between_shapes():
     assert symbols_between([eight[0]], [eight[1]]) == ((*names, names[-1]),)
 
 
+def test_symbols_that_are_products_of_others():
+    shapes, others = [(24, 5), (4, 6, 5)], [(35, 5), (5, 7, 5)]
+    a, b, c = "size_a", "size_b", "size_c"
+    symbols = symbols_between(shapes, others)
+    assert symbols == ((a, 5), (b, c, 5))
+    assert with_products(shapes, others, symbols) == (
+        (f"1*{b}*{c}", 5),
+        (b, c, 5),
+    )
+    for few in ([(6,), (4,)], [(9,), (6,)]), ([(7,), (4,)], [(8,), (6,)]):
+        assert with_products(*few, symbols_between(*few)) is None
+    double = [(4, 8)], [(5, 10)]
+    assert with_products(*double, symbols_between(*double)) == ((a, f"2*{a}"),)
+
+
+def test_traced_with_products():
+    many = traced(lambda n: lambda x: x.reshape(n), ("2*a*b",), numbers=("a", "b", 2))
+    found = many.sizes_in([(70,), (5, 7, 2)])
+    assert {n: found[n] for n in "ab"} == {"a": 5, "b": 7}
+    assert many.results(found) == [((5, 7, 2), FLOAT)]
+    x = np.arange(70, dtype=FLOAT)
+    np.testing.assert_array_equal(many.plan(found)(x)[0], x.reshape(5, 7, 2))
+    assert many.sizes_in([(71,), (5, 7, 2)]) is None
+    assert many.sizes_in([(8,), (2, 2, 2)]) is None
+
+
 # -- calls -----------------------------------------------------------------------------
 
 
@@ -104,6 +135,12 @@ def by_numpy(monkeypatch):
     monkeypatch.setattr(stepwise, "HOST_KERNELS", OrderedDict())
     monkeypatch.setattr(host_kernels, "FORMS", OrderedDict())
     monkeypatch.setattr(CACHE, "_programs", OrderedDict())
+
+
+def gradient(function, x):
+    x = x.clone().requires_grad_()
+    made = function(x)
+    return torch.autograd.grad(made, x, made.detach().cos())[0]
 
 
 def kernels():
@@ -125,6 +162,12 @@ def kernels():
         lambda x: x.outer(x).tril(),
         lambda x: x[torch.arange(len(x) - 1) + 1],
         lambda x: x.outer(x)[:, torch.arange(len(x) - 1)],
+        lambda x: gradient(lambda y: y.sum(), x),
+        lambda x: gradient(lambda y: (y[:, None] - y.cos()).abs(), x),
+        lambda x: gradient(lambda y: y.outer(y).sin().max(1).values, x),
+        lambda x: gradient(lambda y: y.outer(y.cos()).reshape(-1) ** 2, x),
+        lambda x: gradient(lambda y: (y * torch.arange(len(y))).softmax(0)[1:], x),
+        lambda x: gradient(lambda y: torch.stack([y, y.sin()]).log_softmax(1), x),
     ],
 )
 def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):
@@ -144,6 +187,22 @@ def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):
         both(n)
     assert kernels()[0] == alone
     assert kernels()[1] > other
+
+
+def test_results_of_calls_that_are_known_are_not_traced(monkeypatch):
+    traces = []
+    trace = avals._trace
+    monkeypatch.setattr(
+        avals, "_trace", lambda *given: traces.append(1) or trace(*given)
+    )
+    for n in 6, 8, 10, 12, 14:
+        x = torch.tensor(np.arange(n) + 0.5)
+        x.outer(x).std(1).tolist()
+        traces.append(0)
+    assert sum(traces)
+    assert traces[-3:] == [0, 0, 0]  # none of the last two
+    with pytest.raises(IndexError, match=r"expected to be in range of \[-1, 0\]"):
+        x.std(1)
 
 
 def test_sizes_in_texts_are_those_of_the_call():

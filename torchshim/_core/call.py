@@ -410,7 +410,9 @@ _ERASED = {ARRAYS: _ANY_NUMBER, INDEX: None, INDICES: None}
 
 def _unplaced(call: Call) -> tuple[Any, ...]:
     """A call's template without indices, and without the lengths of lists, on which it
-    doesn't depend whether there is a gradient."""
+    doesn't depend whether there is a gradient. Each view has one."""
+    if call.op.view is not None and not call.op.view.retyped:
+        return ()
     return tuple(
         _ERASED.get(param.role, entry)
         for param, entry in zip(call.op.params, call.template, strict=True)

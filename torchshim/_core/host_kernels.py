@@ -16,10 +16,17 @@ import jax
 import numpy as np
 
 from torchshim._core import checks, interpret
-from torchshim._core.avals import trace_of
+from torchshim._core.avals import Avals, abstract, known_results, trace_of
 from torchshim._core.call import Call, VjpCall
+from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.lower import filled, has_checks
-from torchshim._core.polymorphic import Polymorphic, Shape, symbols_between, told
+from torchshim._core.polymorphic import (
+    Polymorphic,
+    Shape,
+    symbols_between,
+    told,
+    with_products,
+)
 from torchshim._core.state import State
 
 # For how many sizes a trace for many must give the same; how many of a form may fail.
@@ -122,9 +129,10 @@ class HostKernel:
 class Trace:
     """A call traced for many sizes, and for how many it was proved to be right."""
 
-    __slots__ = ("found", "function", "proofs")
+    __slots__ = ("found", "function", "n_results", "proofs")
 
     def __init__(self, event: State, call: Any, sizes: Any, dtypes: Any) -> None:
+        self.n_results = len(event.metas)
         self.found: list[checks.Check] = []
 
         def make(numbers: tuple[Any, ...]) -> Callable[..., Any]:
@@ -160,6 +168,16 @@ class Form:
                     return trace, HostKernel(plan, sites, False)
         return None
 
+    def results(self, sizes: tuple[Shape, ...]) -> list[tuple[Shape, Any]] | None:
+        """Shapes and dtypes of results, by what was proved for sizes like these."""
+        for trace in [*self.traces]:
+            if trace.proofs >= _PROOFS:
+                found = trace.function.sizes_in(sizes)
+                if found is not None:
+                    # (Behind the results there may be what checks found.)
+                    return trace.function.results(found)[: trace.n_results]
+        return None
+
     def drop(self, trace: Trace) -> None:
         self.traces.remove(trace)
         self.failures += 1
@@ -168,15 +186,23 @@ class Form:
         """Traces the call for many sizes if it was seen with others before."""
         if sizes in self.seen:
             return
-        between = [symbols_between(sizes, others) for others in self.seen]
+        between = {o: symbols_between(sizes, o) for o in self.seen}
         self.seen.append(sizes)
-        found = [each for each in between if each is not None]
+        found = {o: symbols for o, symbols in between.items() if symbols is not None}
         if self.failures >= _FAILURES or not found:
             return
+        others = min(found, key=lambda o: _symbols(found[o]))
+        symbols = found[others]
         try:
-            self.traces.append(Trace(event, call, min(found, key=_symbols), dtypes))
+            self.traces.append(Trace(event, call, symbols, dtypes))
         except interpret.NoRule:
-            self.failures += 1
+            products = with_products(sizes, others, symbols)
+            try:
+                if products is None:
+                    raise
+                self.traces.append(Trace(event, call, products, dtypes))
+            except interpret.NoRule:
+                self.failures += 1
 
 
 def _symbols(shapes: Sequence[Sequence[int | str]]) -> tuple[int, int]:
@@ -188,6 +214,31 @@ def _symbols(shapes: Sequence[Sequence[int | str]]) -> tuple[int, int]:
 FORMS: OrderedDict[Any, Form] = OrderedDict()
 
 
+def _form_of(
+    call: Any, shapes: Sequence[Shape], dtypes: Sequence[Any]
+) -> tuple[Any, tuple[Shape, ...]]:
+    """The key of a call's form, and its sizes: those of its operands and its own."""
+    rest, numbers = without_numbers(call)
+    return (rest, tuple(map(len, shapes)), tuple(dtypes)), (*shapes, numbers)
+
+
+def _told(call: Any, given: Avals) -> Avals | None:
+    """Shapes and dtypes of a call's results, where they need no trace of their own."""
+    if not FORMS:
+        return None
+    arrays, scalars = abstract(call, given)
+    avals = arrays + scalars
+    key, sizes = _form_of(call, [a.shape for a in avals], [a.dtype for a in avals])
+    form = FORMS.get(key)
+    found = None if form is None else form.results(sizes)
+    if found is None:
+        return None
+    return tuple([(shape, from_array_dtype(dtype)) for shape, dtype in found])
+
+
+known_results.append(_told)
+
+
 def host_kernel(event: State, call: Any) -> HostKernel:
     """What computes a kind of events; raises `NoRule` where NumPy cannot."""
     shapes: list[Shape] = [m.array_shape for m in event.given]
@@ -196,9 +247,7 @@ def host_kernel(event: State, call: Any) -> HostKernel:
         integer = isinstance(v, int) or v.integer
         shapes.append(())
         dtypes.append(np.dtype(np.int64 if integer else np.float64))
-    rest, numbers = without_numbers(call)
-    key = rest, tuple(map(len, shapes)), tuple(dtypes)
-    sizes = (*shapes, numbers)
+    key, sizes = _form_of(call, shapes, dtypes)
     form = FORMS.get(key) or Form()
     FORMS[key] = form
     FORMS.move_to_end(key)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations_with_replacement
 from operator import itemgetter
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from torchshim._core.interpret import LOOPS, Equations, NoRule, Plan, equations
 from torchshim._core.numpy_rules import SIZELESS
 
 Shape = tuple[int, ...]
-# A number, or the name of a symbol.
+# A number, the name of a symbol, or a product of these ("4*size_a*size_b").
 Size = int | str
 # What a symbol may stand for: sizes that are no reason to broadcast, and that indices
 # of 32 bits reach.
@@ -63,6 +64,44 @@ def symbols_between(
     return tuple(found)
 
 
+def with_products(
+    shapes: Sequence[Shape],
+    others: Sequence[Shape],
+    symbols: tuple[tuple[Size, ...], ...],
+) -> tuple[tuple[Size, ...], ...] | None:
+    """What `symbols_between` gave, where symbols are products of others in both lists.
+
+    None if none is. Of reshapes they are.
+    """
+    places = zip(shapes, others, symbols, strict=True)
+    pairs = {name: pair for place in places for *pair, name in zip(*place, strict=True)}
+    named = {name: pair for name, pair in pairs.items() if isinstance(name, str)}
+    products: dict[Size, Size] = {}
+    kept: list[str] = []
+    for name, pair in sorted(named.items(), key=itemgetter(1)):
+        found = _product(pair, kept, named)
+        if found is None:
+            kept.append(name)
+        else:
+            products[name] = found
+    if not products:
+        return None
+    return tuple([tuple([products.get(n, n) for n in shape]) for shape in symbols])
+
+
+def _product(
+    pair: Sequence[int], names: Sequence[str], named: Mapping[str, Sequence[int]]
+) -> str | None:
+    """A pair of sizes as a product of one or two pairs, and of a number."""
+    for count in (2, 1):
+        for chosen in combinations_with_replacement(names, count):
+            factors = [math.prod(named[name][k] for name in chosen) for k in (0, 1)]
+            whole = [divmod(n, f) for n, f in zip(pair, factors, strict=True)]
+            if whole[0] == whole[1] and not whole[0][1] and whole[0][0]:
+                return "*".join([str(whole[0][0]), *chosen])
+    return None
+
+
 class Polymorphic:
     """What a function does with arrays whose shapes have symbols in them.
 
@@ -70,7 +109,16 @@ class Polymorphic:
     others are those of arrays.
     """
 
-    __slots__ = ("_codes", "_equations", "_fillers", "_names", "_numbers", "shapes")
+    __slots__ = (
+        "_codes",
+        "_equations",
+        "_fillers",
+        "_names",
+        "_numbers",
+        "_products",
+        "_results",
+        "shapes",
+    )
 
     def __init__(
         self,
@@ -81,12 +129,16 @@ class Polymorphic:
         """Raises `NoRule` where NumPy cannot compute it, or not for all sizes."""
         self.shapes = shapes
         sizes = [size for shape in shapes for size in shape]
-        self._names = sorted({size for size in sizes if isinstance(size, str)})
+        texts = {size for size in sizes if isinstance(size, str)}
+        self._products = sorted(text for text in texts if "*" in text)
+        self._names = sorted(texts - {*self._products})
         self._numbers = {size for size in sizes if isinstance(size, int)}
         bounds = [f"{{}} >= {_LEAST}", f"{{}} <= {_MOST}"]
         scope = export.SymbolicScope([b.format(n) for n in self._names for b in bounds])
         symbols = export.symbolic_shape(",".join(self._names), scope=scope)
         known: dict[Size, Any] = dict(zip(self._names, symbols, strict=True))
+        for text in self._products:
+            known[text] = _multiplied(text, known)
         *given, own = [tuple(known.get(n, n) for n in shape) for shape in shapes]
         avals = [
             jax.ShapeDtypeStruct(shape, dtype)
@@ -103,6 +155,10 @@ class Polymorphic:
             raise NoRule(f"{error!r}") from error
         dims: dict[str, int] = {}
         self._fillers = [_filled(each.eqn, dims) for each in self._equations.list]
+        self._results = [
+            (tuple(out.shape), _fill_of(out.shape, dims), out.dtype)
+            for out in closed.out_avals
+        ]
         self._codes = [_compiled(text) for text in dims]
 
     def sizes_in(self, shapes: Sequence[Shape]) -> dict[str, int] | None:
@@ -114,6 +170,8 @@ class Polymorphic:
                     known = found.setdefault(known, size)
                 if known != size:
                     return None
+        if any(_multiplied(text, found) != found[text] for text in self._products):
+            return None
         values = set(found.values())
         if min(values) < _LEAST or max(values) > _MOST:
             return None
@@ -121,10 +179,21 @@ class Polymorphic:
             return None
         return found
 
+    def _values(self, sizes: dict[str, int]) -> list[int]:
+        return [eval(code, _FUNCTIONS, sizes) for code in self._codes]
+
+    def results(self, sizes: dict[str, int]) -> list[tuple[Shape, Any]]:
+        """The results' shapes and dtypes for these sizes."""
+        values = self._values(sizes)
+        return [
+            (shape if fill is None else fill(values), dtype)
+            for shape, fill, dtype in self._results
+        ]
+
     def plan(self, sizes: dict[str, int]) -> Plan:
         """What NumPy computes for these sizes; raises `NoRule` where it cannot."""
         try:
-            values = [eval(code, _FUNCTIONS, sizes) for code in self._codes]
+            values = self._values(sizes)
             given = [e.eqn for e in self._equations.list]
             eqns = [
                 eqn if fill is None else fill(values)
@@ -135,6 +204,11 @@ class Polymorphic:
             raise
         except Exception as error:
             raise NoRule(f"{error!r}") from error
+
+
+def _multiplied(product: str, sizes: Mapping[Any, Any]) -> Any:
+    number, *names = product.split("*")
+    return math.prod([sizes[name] for name in names], start=int(number))
 
 
 def told(text: str, sizes: dict[str, int]) -> str:
