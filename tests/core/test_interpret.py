@@ -65,6 +65,18 @@ CASES = {
     ),
     "sort": (lambda x: (jnp.sort(x, 0), jnp.argsort(-x, 1, stable=True)), F),
     "sort with what is no number": (lambda x: jnp.sort(x), EDGES),
+    "places among what is sorted": (
+        lambda x: (
+            jnp.searchsorted(jnp.sort(x.ravel()), x),
+            jnp.searchsorted(jnp.sort(x.ravel())[::3], x, side="right"),
+        ),
+        F,
+    ),
+    "places among edges": (
+        lambda x: jnp.searchsorted(jnp.sort(x), jnp.append(x, -x)),
+        EDGES,
+    ),
+    "places among integers": (lambda x: jnp.searchsorted(jnp.sort(x.ravel()), x), I),
     "edges": (
         lambda x: (
             *(jnp.sign(x), jnp.abs(x), -x, jnp.sqrt(x), lax.rsqrt(x), jnp.exp(x)),

@@ -120,6 +120,19 @@ _plain(
 _plain(**{"and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert})
 
 
+@rule("lt_to", "le_to", "eq_to", sizeless=True)
+def _in_total_order(eqn: Any) -> Function:
+    compare = {"lt_to": np.less, "le_to": np.less_equal, "eq_to": np.equal}
+    function = compare[eqn.primitive.name]
+    return (lambda x, y: function(_rank(x), _rank(y))) if _floating(eqn) else function
+
+
+def _rank(x: Any) -> Any:
+    """Integers in the order of floats' bits: -NaN, -inf, …, -0, +0, …, inf, NaN."""
+    bits = np.asarray(x).view(f"i{x.dtype.itemsize}")
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
 @rule("erf", "erfc", "erf_inv", "lgamma", "digamma", sizeless=True)
 def _special(eqn: Any) -> Function:
     from scipy import special  # which JAX needs, too
