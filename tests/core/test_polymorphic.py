@@ -166,7 +166,7 @@ def kernels():
         lambda x: gradient(lambda y: (y[:, None] - y.cos()).abs(), x),
         lambda x: gradient(lambda y: y.outer(y).sin().max(1).values, x),
         lambda x: gradient(lambda y: y.outer(y.cos()).reshape(-1) ** 2, x),
-        lambda x: gradient(lambda y: (y / 20).softmax(0), x),
+        lambda x: gradient(lambda y: (y / 20).sigmoid().cumsum(0), x),
         lambda x: gradient(lambda y: torch.stack([y, y.sin()]).log_softmax(1), x),
     ],
 )
