@@ -29,6 +29,7 @@ NAMES = (
     "operators",
     "trees",
     "letters",
+    "sizes",
 )
 
 

@@ -126,7 +126,7 @@ class Exact(Interim):
         lowered: Lowered,
         kernels: Sequence[HostKernel],
         calls: Sequence[Any],
-        compiling: float,
+        compiling: tuple[float, float],
         make: Callable[[], Program],
     ) -> None:
         super().__init__(lowered, make)
@@ -164,8 +164,11 @@ class Exact(Interim):
         self._report = reports
         self._enough = self._worth(steps.seconds, compiling)
 
-    def _worth(self, running: float, compiling: float) -> float:
-        """The run after which a program is compiled."""
+    def _worth(self, running: float, compiling: tuple[float, float]) -> float:
+        """The run after which a program is compiled.
+
+        `compiling`: seconds that takes for each operator, and besides these.
+        """
         metas = {
             event.slot + k: meta
             for event in self.lowered.calls
@@ -177,8 +180,12 @@ class Exact(Interim):
                 running += _HANDED
         few = self.lowered.elements < _FEW
         lost = running - (_INLINE if few else _THREAD)
+        if lost <= 0:
+            return math.inf
+        operator, others = compiling
         # A quarter of the time that compiling takes, as others lose (`stepwise`).
-        return max(_LEAST_RUNS, compiling / (4 * lost)) if lost > 0 else math.inf
+        worth = (operator * self.lowered.size + others) / (4 * lost)
+        return max(_LEAST_RUNS, worth)
 
     def _run(self, scalars: Any, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
         env = self._start.copy()

@@ -432,9 +432,8 @@ def _exact(lowered: Lowered, make: Callable[[], Program]) -> Exact | None:
             _put(_INEXACT, form, True, _HOST_KERNELS)
             return None
         kernels.append(kernel)
-    compiling = _COMPILE * lowered.size + _PROGRAM
     calls = [kind[0] for kind in kinds]
-    return Exact(lowered, kernels[::-1], calls, compiling, make)
+    return Exact(lowered, kernels[::-1], calls, (_COMPILE, _PROGRAM), make)
 
 
 def _form(event: State) -> Any:
