@@ -42,6 +42,7 @@ def traced(function, *shapes, numbers=()):
         (lambda x: jnp.pad(x, (1, x.shape[0])), [("a",)]),
         (lambda x: jnp.full((x.shape[0] % 3 + x.shape[0] ** 2,), x.size), [("a",)]),
         (lambda x: jax.grad(lambda y: jnp.sin(y).sum())(x), [("a", 4)]),
+        (lambda x: jax.lax.scan(lambda c, y: (c + y, c * y), x[0], x), [("a", 4)]),
     ],
 )
 def test_for_each_size_as_traced_for_it_alone(function, shapes):
@@ -74,7 +75,7 @@ def test_what_differs_from_size_to_size_is_not_traced_for_many():
         lambda x: x + 1 if x.shape[0] > 9 else x,
         lambda x: x * float(x.shape[0]),
         lambda x: x.reshape(3, -1),
-        lambda x: jax.lax.scan(lambda c, y: (c + y, c), 0.0, x)[1],
+        lambda x: jax.lax.scan(lambda c, y: (c + y, c), x, x[:3])[1],
     ):
         with pytest.raises(NoRule):
             traced(lambda numbers, function=function: function, ("a",))

@@ -8,6 +8,7 @@ and its equations are computed one after the other; `stepwise` says what is run 
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -190,6 +191,17 @@ def _called_by(eqn: Any) -> Any:
     return None
 
 
+def functions_in(eqn: Any) -> list[Any]:
+    """The functions (closed jaxprs) that are among an equation's parameters."""
+    found: list[Any] = []
+    inner = _called_by(eqn)
+    for value in (inner, *eqn.params.values()):
+        for each in value if isinstance(value, tuple) else (value,):
+            if hasattr(each, "jaxpr"):
+                found.append(each)
+    return found
+
+
 def function_of(eqn: Any) -> Callable[..., Any]:
     """What computes an equation."""
     name = eqn.primitive.name
@@ -255,6 +267,17 @@ def _body(closed: Any) -> float:
     return found
 
 
+# Of loops whose lengths differ alone the bodies are the same.
+_plans: weakref.WeakKeyDictionary[Any, Plan] = weakref.WeakKeyDictionary()
+
+
+def _plan_of(closed: Any) -> Plan:
+    found = _plans.get(closed)
+    if found is None:
+        found = _plans[closed] = Plan(Equations(closed))
+    return found
+
+
 def _cond(eqn: Any) -> Callable[..., Any]:
     branches = [Plan(Equations(branch)) for branch in eqn.params["branches"]]
 
@@ -285,7 +308,7 @@ def _while(eqn: Any) -> Callable[..., Any]:
 def _scan(eqn: Any) -> Callable[..., Any]:
     params = eqn.params
     jaxpr, length = params["jaxpr"], params["length"]
-    body = Plan(Equations(jaxpr))
+    body = _plan_of(jaxpr)
     fixed, handed = parts_of_scan(eqn)
     avals = jaxpr.out_avals[handed:]
     order = range(length)[::-1] if params["reverse"] else range(length)

@@ -20,7 +20,13 @@ from typing import Any, NamedTuple
 import jax
 from jax import export
 
-from torchshim._core.interpret import LOOPS, Equations, NoRule, Plan, equations
+from torchshim._core.interpret import (
+    Equations,
+    NoRule,
+    Plan,
+    equations,
+    functions_in,
+)
 from torchshim._core.numpy_rules import SIZELESS
 
 Shape = tuple[int, ...]
@@ -264,7 +270,7 @@ def _filled(eqn: Any, dims: dict[str, int]) -> Fill | None:
     given = [_fill_of_value(var, dims) for var in eqn.outvars]
     if not any((*params.values(), *taken, *given)):
         return None
-    if eqn.primitive.name in LOOPS:
+    if any(map(_has_symbols, functions_in(eqn))):
         raise NoRule(eqn.primitive.name)
     static = {name: value for name, value in eqn.params.items() if not params[name]}
     changing = {name: fill for name, fill in params.items() if fill}
@@ -280,6 +286,17 @@ def _filled(eqn: Any, dims: dict[str, int]) -> Fill | None:
         )
 
     return fill
+
+
+def _has_symbols(closed: Any) -> bool:
+    """Whether a function that an equation holds computes with symbols for sizes."""
+    for eqn in closed.jaxpr.eqns:
+        for var in (*eqn.invars, *eqn.outvars):
+            if any(map(export.is_symbolic_dim, getattr(var.aval, "shape", ()))):
+                return True
+        if any(map(_has_symbols, functions_in(eqn))):
+            return True
+    return False
 
 
 def _put(value: Any, fill: Fill | None, sizes: Sequence[int]) -> Any:
