@@ -50,3 +50,38 @@ x.resize_(2, -1)
 """)
 def wrong_kinds(torch, line):
     return evaluate(torch, line, x=torch.ones(2, 3))
+
+
+@case.lines("""
+nn.Conv2d(1, 1, 1)()
+nn.ConvTranspose1d(1, 1, 1)(x, x, x)
+nn.MaxPool2d(2)()
+nn.MaxUnpool2d(2)(x)
+nn.MaxUnpool2d()
+nn.AvgPool2d()
+nn.AvgPool3d(2)()
+nn.AdaptiveAvgPool2d(1)()
+nn.AdaptiveMaxPool2d(1)(x, x)
+nn.FractionalMaxPool2d()
+nn.LPPool2d(2, 2)()
+nn.Dropout()()
+nn.AlphaDropout()()
+nn.BatchNorm2d()
+nn.InstanceNorm2d()
+nn.ZeroPad2d()
+nn.ConstantPad1d(1)
+nn.ReflectionPad1d(1)()
+nn.ReLU(1, 2, 3)
+nn.ELU(1, 2, 3)
+nn.Softshrink(1, 2)
+nn.Softmax(1, 2)
+nn.LazyConv2d()
+nn.LazyConv2d(1, 1)()
+nn.LazyConvTranspose1d()
+nn.MarginRankingLoss(margins=1)
+type("Own", (nn.Conv2d,), {})(1, 1, 1)()
+nn.MaxPool2d.forward.__qualname__, nn.Conv3d.forward.__name__
+""")
+def arguments_that_are_missing(torch, line):
+    """Python names the layer's own method."""
+    return evaluate(torch, line, x=torch.ones(2, 3))

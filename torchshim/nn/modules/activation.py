@@ -12,6 +12,7 @@ from torchshim.nn import init as _init
 from torchshim.nn.init import constant_ as constant_
 from torchshim.nn.init import xavier_normal_ as xavier_normal_
 from torchshim.nn.init import xavier_uniform_ as xavier_uniform_
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.linear import (
     NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear,
 )
@@ -67,6 +68,7 @@ class _InPlace(Module):
 
     __constants__ = ["inplace"]  # noqa: RUF012
 
+    @of_each
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
@@ -235,6 +237,7 @@ class Hardswish(_InPlace):
 class _Alpha(Module):
     __constants__ = ["alpha", "inplace"]  # noqa: RUF012
 
+    @of_each
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
@@ -300,6 +303,7 @@ class GELU(Module):
 class _Shrink(Module):
     __constants__ = ["lambd"]  # noqa: RUF012
 
+    @of_each
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -414,6 +418,7 @@ class Tanhshrink(Module):
 class _AlongDim(Module):
     __constants__ = ["dim"]  # noqa: RUF012
 
+    @of_each
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim

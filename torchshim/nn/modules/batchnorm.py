@@ -12,6 +12,7 @@ from torchshim.nn import functional as F
 from torchshim.nn import init
 from torchshim.nn.modules import _functions
 from torchshim.nn.modules._base import weight_and_bias
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.nn.modules.linear import new_parameter
 from torchshim.nn.modules.module import Module
@@ -50,6 +51,7 @@ class _NormBase(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
 
+    @of_each
     def __init__(
         self,
         num_features: int,

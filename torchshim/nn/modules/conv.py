@@ -16,6 +16,7 @@ from torchshim.nn.common_types import _size_1_t as _size_1_t
 from torchshim.nn.common_types import _size_2_t as _size_2_t
 from torchshim.nn.common_types import _size_3_t as _size_3_t
 from torchshim.nn.modules._base import weight_and_bias
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.lazy import LazyModuleMixin as LazyModuleMixin
 from torchshim.nn.modules.linear import init_bias, new_parameter
 from torchshim.nn.modules.module import Module
@@ -229,6 +230,7 @@ class _Conv(_ConvNd):
             input, weight, bias, self.stride, padding, self.dilation, self.groups
         )
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, *weight_and_bias(self))
 
@@ -353,6 +355,7 @@ class _ConvTransposeNd(_ConvNd):
                 )
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
+    @of_each
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(

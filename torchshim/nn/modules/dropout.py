@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.module import Module
 
 __all__ = [
@@ -33,6 +34,7 @@ class _DropoutNd(Module):
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         function = getattr(F, self._function)
         return function(input, self.p, self.training, self.inplace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -68,6 +69,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
+    @of_each
     def __init__(
         self,
         out_channels: int,
@@ -98,6 +100,7 @@ class _LazyConv(_LazyConvXdMixin):
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
+    @of_each
     def __init__(
         self,
         out_channels: int,

@@ -10,6 +10,7 @@ from typing import Any
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn._reduction import legacy_get_string
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.distance import PairwiseDistance
 from torchshim.nn.modules.linear import Linear
 from torchshim.nn.modules.linear_cross_entropy_options import (
@@ -240,6 +241,7 @@ class BCEWithLogitsLoss(_Loss):
 class _MarginLoss(_PlainLoss):
     __constants__ = ["margin", "reduction"]  # noqa: RUF012
 
+    @of_each
     def __init__(
         self,
         margin: float = 0.0,

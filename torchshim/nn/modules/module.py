@@ -60,6 +60,7 @@ from torchshim.nn.modules._global_hooks import (
 )
 from torchshim.nn.modules._hooks import Calling
 from torchshim.nn.modules._hooks import _WrappedHook as _WrappedHook
+from torchshim.nn.modules._own import name_methods
 from torchshim.nn.modules._state_dict import (
     _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX,
 )
@@ -153,6 +154,7 @@ class Module(Calling, StateDict, Conversion, Traversal):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         keep_unbound(cls)
+        name_methods(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:

@@ -10,6 +10,7 @@ from torchshim.nn import functional as F
 from torchshim.nn.common_types import _size_2_t as _size_2_t
 from torchshim.nn.common_types import _size_4_t as _size_4_t
 from torchshim.nn.common_types import _size_6_t as _size_6_t
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple
 from torchshim.nn.modules.utils import _pair as _pair
@@ -46,6 +47,7 @@ class _PadNd(Module):
         super().__init__()
         self.padding = _ntuple(2 * self._dims)(padding)
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
@@ -95,6 +97,7 @@ class CircularPad3d(_CircularPadNd):
 class _ConstantPadNd(_PadNd):
     __constants__ = ["padding", "value"]  # noqa: RUF012
 
+    @of_each
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
@@ -190,6 +193,7 @@ class ReplicationPad3d(_ReplicationPadNd):
 
 
 class _Zero:
+    @of_each
     def __init__(self: Any, padding: Any) -> None:
         super().__init__(padding, 0.0)  # type: ignore[call-arg]
 

@@ -15,6 +15,7 @@ from torchshim.nn.common_types import _size_3_opt_t as _size_3_opt_t
 from torchshim.nn.common_types import _size_3_t as _size_3_t
 from torchshim.nn.common_types import _size_any_opt_t as _size_any_opt_t
 from torchshim.nn.common_types import _size_any_t as _size_any_t
+from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.utils import _ntuple
 from torchshim.nn.modules.utils import _pair as _pair
@@ -88,6 +89,7 @@ class _MaxPoolNd(_Pool):
             f"ceil_mode={self.ceil_mode}"
         )
 
+    @of_each
     def forward(self, input: Tensor) -> Any:
         return self._pool(
             input,
@@ -129,6 +131,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(_Pool):
+    @of_each
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         sizes = _ntuple(self._dims)
@@ -142,6 +145,7 @@ class _MaxUnpoolNd(_Pool):
             f"padding={self.padding}"
         )
 
+    @of_each
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Any:
         return self._pool(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
@@ -225,6 +229,7 @@ class AvgPool1d(_AvgPoolNd):
 class _AvgPoolWithDivisor(_AvgPoolNd):
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]  # noqa: RUF012
 
+    @of_each
     def __init__(
         self,
         kernel_size: Any,
@@ -242,6 +247,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(
             input,
@@ -285,6 +291,7 @@ class _FractionalMaxPoolNd(_Pool):
         "output_ratio",
     ]
 
+    @of_each
     def __init__(
         self,
         kernel_size: Any,
@@ -318,6 +325,7 @@ class _FractionalMaxPoolNd(_Pool):
                 f"output_ratio must be between 0 and 1 (got {output_ratio})"
             )
 
+    @of_each
     def forward(self, input: Tensor) -> Any:
         return self._pool(
             input,
@@ -365,6 +373,7 @@ class _LPPoolNd(_Pool):
             f"stride={self.stride}, ceil_mode={self.ceil_mode}"
         )
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
@@ -400,6 +409,7 @@ class _AdaptiveMaxPoolNd(_Pool):
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
+    @of_each
     def forward(self, input: Tensor) -> Any:
         return self._pool(input, self.output_size, self.return_indices)
 
@@ -432,6 +442,7 @@ class _AdaptiveAvgPoolNd(_Pool):
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
+    @of_each
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(input, self.output_size)
 
