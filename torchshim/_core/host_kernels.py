@@ -23,6 +23,7 @@ from torchshim._core.lower import filled, has_checks
 from torchshim._core.polymorphic import (
     Polymorphic,
     Shape,
+    sizes_in,
     symbols_between,
     told,
     with_products,
@@ -188,10 +189,15 @@ class Form:
             return
         between = {o: symbols_between(sizes, o) for o in self.seen}
         self.seen.append(sizes)
-        found = {o: symbols for o, symbols in between.items() if symbols is not None}
+        found = {
+            others: symbols
+            for others, symbols in between.items()
+            if symbols is not None and sizes_in(symbols, sizes) is not None
+        }
         if self.failures >= _FAILURES or not found:
             return
-        others = min(found, key=lambda o: _symbols(found[o]))
+        # Two that have a size in common by chance would do for few others.
+        others = max(found, key=lambda o: _symbols(found[o]))
         symbols = found[others]
         try:
             self.traces.append(Trace(event, call, symbols, dtypes))

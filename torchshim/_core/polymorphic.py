@@ -70,6 +70,28 @@ def symbols_between(
     return tuple(found)
 
 
+def sizes_in(
+    symbols: Sequence[Sequence[Size]], shapes: Sequence[Shape]
+) -> dict[str, int] | None:
+    """The sizes that symbols stand for in shapes; None where they cannot."""
+    found: dict[str, int] = {}
+    numbers: set[int] = set()
+    for shape, form in zip(shapes, symbols, strict=True):
+        for size, known in zip(shape, form, strict=True):
+            if isinstance(known, str):
+                known = found.setdefault(known, size)
+            else:
+                numbers.add(known)
+            if known != size:
+                return None
+    values = {*found.values()}
+    if min(values) < _LEAST or max(values) > _MOST:
+        return None
+    if len(values) < len(found) or values & numbers:
+        return None
+    return found
+
+
 def with_products(
     shapes: Sequence[Shape],
     others: Sequence[Shape],
@@ -120,7 +142,6 @@ class Polymorphic:
         "_equations",
         "_fillers",
         "_names",
-        "_numbers",
         "_products",
         "_results",
         "shapes",
@@ -138,7 +159,6 @@ class Polymorphic:
         texts = {size for size in sizes if isinstance(size, str)}
         self._products = sorted(text for text in texts if "*" in text)
         self._names = sorted(texts - {*self._products})
-        self._numbers = {size for size in sizes if isinstance(size, int)}
         bounds = [f"{{}} >= {_LEAST}", f"{{}} <= {_MOST}"]
         scope = export.SymbolicScope([b.format(n) for n in self._names for b in bounds])
         symbols = export.symbolic_shape(",".join(self._names), scope=scope)
@@ -169,19 +189,10 @@ class Polymorphic:
 
     def sizes_in(self, shapes: Sequence[Shape]) -> dict[str, int] | None:
         """The symbols' sizes in shapes that these may be; None for others."""
-        found: dict[str, int] = {}
-        for shape, form in zip(shapes, self.shapes, strict=True):
-            for size, known in zip(shape, form, strict=True):
-                if isinstance(known, str):
-                    known = found.setdefault(known, size)
-                if known != size:
-                    return None
+        found = sizes_in(self.shapes, shapes)
+        if found is None:
+            return None
         if any(_multiplied(text, found) != found[text] for text in self._products):
-            return None
-        values = set(found.values())
-        if min(values) < _LEAST or max(values) > _MOST:
-            return None
-        if len(values) < len(found) or values & self._numbers:
             return None
         return found
 
