@@ -23,6 +23,7 @@ from torchshim._core.lower import filled, has_checks
 from torchshim._core.polymorphic import (
     Polymorphic,
     Shape,
+    least_of,
     sizes_in,
     symbols_between,
     told,
@@ -132,14 +133,16 @@ class Trace:
 
     __slots__ = ("found", "function", "n_results", "proofs")
 
-    def __init__(self, event: State, call: Any, sizes: Any, dtypes: Any) -> None:
+    def __init__(
+        self, event: State, call: Any, sizes: Any, dtypes: Any, least: Any
+    ) -> None:
         self.n_results = len(event.metas)
         self.found: list[checks.Check] = []
 
         def make(numbers: tuple[Any, ...]) -> Callable[..., Any]:
             return function_of(event, with_numbers(call, numbers), self.found)
 
-        self.function = Polymorphic(make, sizes, dtypes)
+        self.function = Polymorphic(make, sizes, dtypes, least)
         self.proofs = 0
 
 
@@ -199,16 +202,18 @@ class Form:
         # Two that have a size in common by chance would do for few others.
         others = max(found, key=lambda o: _symbols(found[o]))
         symbols = found[others]
-        try:
-            self.traces.append(Trace(event, call, symbols, dtypes))
-        except interpret.NoRule:
-            products = with_products(sizes, others, symbols)
-            try:
-                if products is None:
-                    raise
-                self.traces.append(Trace(event, call, products, dtypes))
-            except interpret.NoRule:
-                self.failures += 1
+        for shapes, least in (
+            (symbols, {}),
+            (with_products(sizes, others, symbols), {}),
+            (symbols, least_of(symbols, sizes, others)),
+        ):
+            if shapes is not None:
+                try:
+                    self.traces.append(Trace(event, call, shapes, dtypes, least))
+                    return
+                except interpret.NoRule:
+                    pass
+        self.failures += 1
 
 
 def _symbols(shapes: Sequence[Sequence[int | str]]) -> tuple[int, int]:

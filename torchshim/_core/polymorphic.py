@@ -92,6 +92,21 @@ def sizes_in(
     return found
 
 
+def least_of(
+    symbols: Sequence[Sequence[Size]], *known: Sequence[Shape]
+) -> dict[str, int]:
+    """Powers of two that the sizes are at least that symbols stand for in these.
+
+    Whether a kernel fits into an image is known from then on.
+    """
+    found = [sizes_in(symbols, shapes) for shapes in known]
+    names: set[str] = set().union(*(sizes or {} for sizes in found))
+    return {
+        name: 1 << (min(sizes[name] for sizes in found if sizes).bit_length() - 1)
+        for name in names
+    }
+
+
 def with_products(
     shapes: Sequence[Shape],
     others: Sequence[Shape],
@@ -141,6 +156,7 @@ class Polymorphic:
         "_codes",
         "_equations",
         "_fillers",
+        "_least",
         "_names",
         "_products",
         "_results",
@@ -152,15 +168,21 @@ class Polymorphic:
         make: Callable[[tuple[Any, ...]], Callable[..., Any]],
         shapes: tuple[tuple[Size, ...], ...],
         dtypes: Sequence[Any],
+        least: Mapping[str, int] | None = None,
     ) -> None:
-        """Raises `NoRule` where NumPy cannot compute it, or not for all sizes."""
+        """Raises `NoRule` where NumPy cannot compute it, or not for all sizes.
+
+        `least`: what the sizes that symbols stand for are at least.
+        """
         self.shapes = shapes
+        self._least = least or {}
         sizes = [size for shape in shapes for size in shape]
         texts = {size for size in sizes if isinstance(size, str)}
         self._products = sorted(text for text in texts if "*" in text)
         self._names = sorted(texts - {*self._products})
-        bounds = [f"{{}} >= {_LEAST}", f"{{}} <= {_MOST}"]
-        scope = export.SymbolicScope([b.format(n) for n in self._names for b in bounds])
+        above = [f"{n} >= {self._least.get(n, _LEAST)}" for n in self._names]
+        below = [f"{n} <= {_MOST}" for n in self._names]
+        scope = export.SymbolicScope(above + below)
         symbols = export.symbolic_shape(",".join(self._names), scope=scope)
         known: dict[Size, Any] = dict(zip(self._names, symbols, strict=True))
         for text in self._products:
@@ -193,6 +215,8 @@ class Polymorphic:
         if found is None:
             return None
         if any(_multiplied(text, found) != found[text] for text in self._products):
+            return None
+        if any(found[name] < least for name, least in self._least.items()):
             return None
         return found
 

@@ -25,10 +25,10 @@ def _type_name(dtype: Any) -> str:
 def _by_onednn(input: Array, weight: Array, groups: int) -> bool:
     """Whether oneDNN would compute it in PyTorch, whose refusals have other words."""
     name = from_array_dtype(input.dtype).name
+    if name != "float32" or groups > 1 or input.shape[0] > 1:
+        return name in ("float32", "bfloat16")
     large = weight.ndim > 3 and min(weight.shape[-2:]) > 3
-    large = large or math.prod(input.shape[:4]) > 20480
-    several = groups > 1 or len(input) > 1
-    return name == "bfloat16" or (name == "float32" and (several or large))
+    return large or math.prod(input.shape[:4]) > 20480
 
 
 def check_bias_type(input: Array, bias: Array | None) -> None:

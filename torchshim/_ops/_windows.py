@@ -55,7 +55,7 @@ def stretched(x: Array, axis: int, window: Window, out: int, fill: Any) -> Array
     """`x` padded so that every window lies inside."""
     kernel, stride, padding, dilation = window
     need = (out - 1) * stride + dilation * (kernel - 1) + 1
-    right = max(need - padding - x.shape[axis], 0)
+    right = max(0, need - padding - x.shape[axis])
     if not padding and not right:
         return x
     pads = [(0, 0)] * x.ndim

@@ -119,9 +119,10 @@ def _check(
         pooled_size(*each, ceil)
         for each in zip(size, kernel, stride, padding, dilation, strict=True)
     )
-    if min(out) < 1 and pool == "max_pool1d" and alone:
+    empty = any(o < 1 for o in out)
+    if empty and pool == "max_pool1d" and alone:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out[0]}")
-    if min(out) < 1:
+    if empty:
         channels = input.shape[-n - 1]
         one = (1,) if n == 1 else ()
         given = "x".join(map(str, (channels, *one, *size)))

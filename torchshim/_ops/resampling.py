@@ -206,7 +206,7 @@ _AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 def _check_sizes(input: Array, sizes: Ints) -> None:
     have = input.shape[2:]
-    if min(have, default=1) < 1 or min(sizes) < 1:
+    if any(n < 1 for n in (*have, *sizes)):
         letters = _AXES[len(sizes)]
 
         def text(values: Any) -> str:
