@@ -14,11 +14,13 @@ from torchshim._core import avals, host_kernels, stepwise
 from torchshim._core.interpret import NoRule, plan
 from torchshim._core.polymorphic import (
     Polymorphic,
+    least_of,
     symbols_between,
     with_products,
 )
 from torchshim._core.program import CACHE
 
+F = torch.nn.functional
 FLOAT = np.dtype(np.float32)
 
 
@@ -114,6 +116,36 @@ def test_symbols_that_are_products_of_others():
     assert with_products(*double, symbols_between(*double)) == ((a, f"2*{a}"),)
 
 
+def test_shapes_that_others_tell():
+    def make(numbers):
+        return lambda x, y: (x[2:] * y).sum() + y
+
+    def derive(numbers, arrays):
+        return [(arrays[0].shape[0] - 2,)]
+
+    shapes, dtypes = (("a",), ("b",), ()), [FLOAT, FLOAT]
+    with pytest.raises(NoRule):
+        Polymorphic(make, shapes, dtypes)
+    many = Polymorphic(make, shapes, dtypes, None, derive, [1])
+    assert many.sizes_in([(7,), (5,), ()]) == {"a": 7}
+    assert many.sizes_in([(7,), (4,), ()]) is None
+    assert many.results({"a": 7}) == [((5,), FLOAT)]
+
+
+def test_least_sizes():
+    def make(numbers):
+        return lambda x: x.sum() if x.shape[0] >= 4 else x
+
+    with pytest.raises(NoRule):
+        traced(make, ("a",))
+    many = Polymorphic(make, (("a",), ()), [FLOAT], {"a": 8})
+    assert many.sizes_in([(9,), ()]) == {"a": 9}
+    assert many.sizes_in([(7,), ()]) is None
+    a, b = "size_a", "size_b"
+    symbols = symbols_between([(9, 40)], [(15, 80)])
+    assert least_of(symbols, [(9, 40)], [(15, 80)]) == {a: 8, b: 32}
+
+
 def test_traced_with_products():
     many = traced(lambda n: lambda x: x.reshape(n), ("2*a*b",), numbers=("a", "b", 2))
     found = many.sizes_in([(70,), (5, 7, 2)])
@@ -169,6 +201,9 @@ def kernels():
         lambda x: gradient(lambda y: y.outer(y.cos()).reshape(-1) ** 2, x),
         lambda x: gradient(lambda y: (y / 20).sigmoid().cumsum(0), x),
         lambda x: gradient(lambda y: torch.stack([y, y.sin()]).log_softmax(1), x),
+        lambda x: gradient(lambda y: F.max_pool1d(y[None] / 9, 2).exp(), x),
+        lambda x: gradient(lambda y: F.conv1d(y[None, None], y.new_ones(1, 1, 3)), x),
+        lambda x: gradient(lambda y: F.pad(y[None], (1, 2)).diff() ** 2, x),
     ],
 )
 def test_the_third_size_is_the_last_to_be_traced(run, monkeypatch):

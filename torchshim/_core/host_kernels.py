@@ -21,6 +21,7 @@ from torchshim._core.call import Call, VjpCall
 from torchshim._core.dtypes import from_array_dtype
 from torchshim._core.lower import filled, has_checks
 from torchshim._core.polymorphic import (
+    Derive,
     Polymorphic,
     Shape,
     least_of,
@@ -142,8 +143,27 @@ class Trace:
         def make(numbers: tuple[Any, ...]) -> Callable[..., Any]:
             return function_of(event, with_numbers(call, numbers), self.found)
 
-        self.function = Polymorphic(make, sizes, dtypes, least)
+        derive, derived = None, ()
+        if type(call) is VjpCall:
+            derive, derived = _results_of(call), range(len(call.kept), call.n_arrays)
+        self.function = Polymorphic(make, sizes, dtypes, least, derive, derived)
         self.proofs = 0
+
+
+def _results_of(call: VjpCall) -> Derive:
+    """What gives the shapes of a gradient's cotangents: those of the call's results."""
+
+    def shapes(numbers: tuple[Any, ...], arrays: Sequence[Any]) -> list[Any]:
+        own = with_numbers(call, numbers)
+        given = iter(arrays)
+        operands = [
+            next(given) if a is None else jax.ShapeDtypeStruct(a[0], a[1].np)
+            for a in own.absent
+        ]
+        outs = jax.eval_shape(own.inner.apply, operands, list(arrays[call.n_arrays :]))
+        return [out.shape for out, there in zip(outs, call.cts, strict=True) if there]
+
+    return shapes
 
 
 class Form:

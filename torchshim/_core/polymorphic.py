@@ -46,6 +46,10 @@ _FUNCTIONS = {
 }
 
 
+# Of a function's own sizes and of its arrays: the shapes of some of these.
+Derive = Callable[[tuple[Any, ...], Sequence[Any]], Sequence[tuple[Any, ...]]]
+
+
 def symbols_between(
     shapes: Sequence[Shape], others: Sequence[Shape]
 ) -> tuple[tuple[Size, ...], ...] | None:
@@ -71,13 +75,16 @@ def symbols_between(
 
 
 def sizes_in(
-    symbols: Sequence[Sequence[Size]], shapes: Sequence[Shape]
+    symbols: Sequence[Sequence[Size] | None], shapes: Sequence[Shape]
 ) -> dict[str, int] | None:
-    """The sizes that symbols stand for in shapes; None where they cannot."""
+    """The sizes that symbols stand for in shapes; None where they cannot.
+
+    Where there is None in place of symbols, any shape may stand.
+    """
     found: dict[str, int] = {}
     numbers: set[int] = set()
     for shape, form in zip(shapes, symbols, strict=True):
-        for size, known in zip(shape, form, strict=True):
+        for size, known in () if form is None else zip(shape, form, strict=True):
             if isinstance(known, str):
                 known = found.setdefault(known, size)
             else:
@@ -85,7 +92,7 @@ def sizes_in(
             if known != size:
                 return None
     values = {*found.values()}
-    if min(values) < _LEAST or max(values) > _MOST:
+    if not values or min(values) < _LEAST or max(values) > _MOST:
         return None
     if len(values) < len(found) or values & numbers:
         return None
@@ -149,11 +156,13 @@ class Polymorphic:
     """What a function does with arrays whose shapes have symbols in them.
 
     `make` gives the function of its own sizes. The last of `shapes` has these, the
-    others are those of arrays.
+    others are those of arrays. `derive` gives shapes of some arrays, by their numbers,
+    of those of the others.
     """
 
     __slots__ = (
         "_codes",
+        "_derived",
         "_equations",
         "_fillers",
         "_least",
@@ -169,17 +178,20 @@ class Polymorphic:
         shapes: tuple[tuple[Size, ...], ...],
         dtypes: Sequence[Any],
         least: Mapping[str, int] | None = None,
+        derive: Derive | None = None,
+        derived: Sequence[int] = (),
     ) -> None:
         """Raises `NoRule` where NumPy cannot compute it, or not for all sizes.
 
-        `least`: what the sizes that symbols stand for are at least.
+        `least`: what the sizes that symbols stand for are at least. `derived`: the
+        numbers of the arrays whose shapes `derive` gives.
         """
-        self.shapes = shapes
-        self._least = least or {}
-        sizes = [size for shape in shapes for size in shape]
+        self.shapes = [None if i in derived else s for i, s in enumerate(shapes)]
+        sizes = [size for shape in self.shapes for size in shape or ()]
         texts = {size for size in sizes if isinstance(size, str)}
         self._products = sorted(text for text in texts if "*" in text)
         self._names = sorted(texts - {*self._products})
+        self._least = {n: k for n, k in (least or {}).items() if n in self._names}
         above = [f"{n} >= {self._least.get(n, _LEAST)}" for n in self._names]
         below = [f"{n} <= {_MOST}" for n in self._names]
         scope = export.SymbolicScope(above + below)
@@ -192,8 +204,13 @@ class Polymorphic:
             jax.ShapeDtypeStruct(shape, dtype)
             for shape, dtype in zip(given, dtypes, strict=True)
         ]
+        made: list[tuple[int, tuple[Any, ...]]] = []
         try:
             with jax.enable_x64(True):
+                if derive is not None:
+                    made = [*zip(derived, derive(own, avals), strict=True)]
+                for i, shape in made:
+                    avals[i] = jax.ShapeDtypeStruct(shape, dtypes[i])
                 closed = jax.make_jaxpr(make(own))(*avals)
             self._equations: Equations = equations(closed)
         except NoRule:
@@ -207,6 +224,7 @@ class Polymorphic:
             (tuple(out.shape), _fill_of(out.shape, dims), out.dtype)
             for out in closed.out_avals
         ]
+        self._derived = [(i, shape, _fill_of(shape, dims)) for i, shape in made]
         self._codes = [_compiled(text) for text in dims]
 
     def sizes_in(self, shapes: Sequence[Shape]) -> dict[str, int] | None:
@@ -218,6 +236,10 @@ class Polymorphic:
             return None
         if any(found[name] < least for name, least in self._least.items()):
             return None
+        values = self._values(found) if self._derived else []
+        for i, shape, fill in self._derived:
+            if shapes[i] != (shape if fill is None else fill(values)):
+                return None
         return found
 
     def _values(self, sizes: dict[str, int]) -> list[int]:
