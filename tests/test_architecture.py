@@ -25,7 +25,7 @@ def core_files() -> list[str]:
 # Lowest first. A module may import from earlier layers and from its own; within
 # `_core` the order of the files is part of the design.
 LAYERS = [
-    ["_version", "_hooks", "_lazy", "_pytree", "_errors"],
+    ["_version", "_hooks", "_lazy", "_warnings", "_pytree", "_errors"],
     [f"_core.{name}" for name in core_files()],
     ["_ops", "_printing", "_attributes"],
     ["_arguments", "_parser", "_refusal", "_structseq"],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
+
+from torchshim import _warnings as warnings
 
 __all__ = ["AcceleratorError", "OutOfMemoryError"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from torchshim import _warnings as warnings
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

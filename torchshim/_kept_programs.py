@@ -12,11 +12,12 @@ import os
 import platform
 import stat
 import sys
-import warnings
 from pathlib import Path
 
 import jax
 import jaxlib.version
+
+from torchshim import _warnings as warnings
 
 VARIABLE = "TORCHSHIM_CACHE_DIR"
 # Bytes on disk, beyond which what was used longest ago is deleted.

@@ -15,10 +15,10 @@ import functools
 import inspect
 import sys
 import types
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.callers import caller
 from torchshim._core.device import device

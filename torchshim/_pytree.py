@@ -8,10 +8,11 @@ everything else, None included, is a leaf.
 from __future__ import annotations
 
 import types
-import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
+
+from torchshim import _warnings as warnings
 
 __all__ = [
     "Context",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import math
 import os
-import warnings
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._core.device import current_accelerator
 from torchshim._core.device import device as Device
 from torchshim._core.ragged import SymInt

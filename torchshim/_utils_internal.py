@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from torchshim import _warnings as warnings
 
 
 def get_file_path(*path_components: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._functions.vmap import plain_vmap
 
 

@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 import uuid
-import warnings
 import zipfile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,6 +21,7 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 import torchshim
+from torchshim import _warnings as warnings
 
 __all__ = [
     "download_url_to_file",

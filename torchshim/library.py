@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim import ops
 from torchshim._errors import Unsupported, unsupported
 from torchshim._library.checks import run as run_checks

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torchshim
 from torchshim import _C, _function_modes, _overrides
+from torchshim import _warnings as warnings
 from torchshim._C import _has_torch_function as has_torch_function
 from torchshim._function_modes import pop_mode as _pop_mode
 from torchshim._function_modes import push_mode as _push_mode

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import enum
 import importlib
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from torchshim import _function_modes, _overrides
+from torchshim import _warnings as warnings
 from torchshim._C import _elsewhere
 from torchshim._C._convolution import _ConvBackend as _ConvBackend
 from torchshim._C._convolution import _select_conv_backend as _select_conv_backend

@@ -11,12 +11,12 @@ import importlib
 import operator
 import re
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.dtypes import Builtin, read_only, set_default_dtype, type_name
 from torchshim._core.threads import keep

@@ -5,11 +5,10 @@ The conventions are those of `host_random`.
 
 from __future__ import annotations
 
-import warnings
-
 import ml_dtypes
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core.host_dtypes import (
     NAMES,
     DTypeLike,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core.entrances import entering_operands
 from torchshim._core.meta import Meta
 from torchshim._core.naming import grad_name

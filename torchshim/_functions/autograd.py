@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._attributes import fact
 from torchshim._core import hooks, node
 from torchshim._core.dtypes import dtype as DType

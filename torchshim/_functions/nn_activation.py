@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes, host_random
 from torchshim._core.layout import contiguous_format
 from torchshim._core.random import engine_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.meta import Meta
 from torchshim._core.random import engine_of

@@ -6,12 +6,12 @@ https://docs.pytorch.org/docs/2.13/storage.html
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.extent import check_extent
 from torchshim._core.record import untracked

@@ -6,10 +6,10 @@ https://docs.pytorch.org/docs/2.13/func.migrating.html
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim import func
 from torchshim._functorch import make_functional as _modules
 

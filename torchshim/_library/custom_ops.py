@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._library.infer import infer_schema
 from torchshim._library.operators import (
     EXPLICIT,

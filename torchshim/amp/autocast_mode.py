@@ -6,12 +6,12 @@ https://docs.pytorch.org/docs/2.13/amp.html#autocasting
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._autocast import DEFAULTS
 from torchshim._core import dtypes
 from torchshim._core.device import device_count

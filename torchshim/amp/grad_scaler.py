@@ -6,13 +6,13 @@ https://docs.pytorch.org/docs/2.13/amp.html#gradient-scaling
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.device import device_count
 from torchshim._core.op import REGISTRY

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from types import MappingProxyType
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._core.dtypes import type_name
 from torchshim._core.gradients import brought_to
 from torchshim._core.infer import INFERENCE_SAVED

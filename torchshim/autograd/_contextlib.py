@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Generator
 from typing import Any
+
+from torchshim import _warnings as warnings
 
 
 class _DecoratorContextManager:

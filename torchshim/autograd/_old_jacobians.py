@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._derived import fns
 from torchshim._functions.backward import grad as _grad
 from torchshim._functions.func_reverse import standard_basis

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._arguments import check_bool
 from torchshim._core import record
 from torchshim._core.callers import is_own

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
+from torchshim import _warnings as warnings
 from torchshim._core.call import PythonCall
 from torchshim._core.dtypes import type_name
 from torchshim._core.levels import GRAD, JVP, VMAP

@@ -5,12 +5,12 @@ https://docs.pytorch.org/docs/2.13/autograd.html#numerical-gradient-checking
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.meta import Size
 from torchshim._derived import fns

@@ -15,12 +15,12 @@ import functools
 import math
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
+from torchshim import _warnings as warnings
 from torchshim._arguments import type_name
 from torchshim._core import program
 from torchshim._core.callers import caller

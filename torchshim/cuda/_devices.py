@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from torchshim import _warnings as warnings
 from torchshim._core import device as devices
 from torchshim._streams import wait_for_all
 from torchshim._tensor import Tensor

@@ -6,9 +6,9 @@ https://docs.pytorch.org/docs/2.13/distributed.html#launch-utility
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Sequence
 
+from torchshim import _warnings as warnings
 from torchshim.distributed import run as _run
 
 __all__ = ["launch", "main", "parse_args"]

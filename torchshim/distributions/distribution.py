@@ -5,11 +5,11 @@ https://docs.pytorch.org/docs/2.13/distributions.html#distribution
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core.meta import Size
 from torchshim._tensor import Tensor
 from torchshim.distributions import constraints

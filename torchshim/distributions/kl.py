@@ -6,11 +6,11 @@ https://docs.pytorch.org/docs/2.13/distributions.html#module-torch.distributions
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.distributions._shared import (
     _batch_trace_XXT,

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import keyword
 import re
-import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
+
+from torchshim import _warnings as warnings
 
 ELLIPSIS = "…"  # as one character
 

@@ -10,7 +10,6 @@ import functools
 import inspect
 import math
 import sys
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -18,6 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any, ClassVar, TypeVar
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from torchshim._tensor import Tensor
 from torchshim.fx._names import torch_module

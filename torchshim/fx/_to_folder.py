@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim import nn
 from torchshim.fx.graph import _custom_builtins
 from torchshim.nn.modules.module import _addindent

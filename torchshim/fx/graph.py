@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from torchshim import _warnings as warnings
 from torchshim._functions.query import typename
 from torchshim.fx._codegen import CodeGen, PythonCode, TransformCodeFunc
 from torchshim.fx._codegen import _format_target as _format_target

@@ -7,11 +7,11 @@ XLA. `save` writes the Python module, which `load` finds again.
 import builtins
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._functions._arguments import warn_once
 from torchshim._lazy import submodules as _submodules
 from torchshim._tensor import Tensor

@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._logging import logger
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from torchshim import _warnings as warnings
 from torchshim._functions.nn_loss import (
     OLD_ARGUMENTS,
     OLD_MEAN,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 
 __all__ = [

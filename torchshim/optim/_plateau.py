@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.optim._scheduler import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 from weakref import ref
 
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.optim._rules import number
 from torchshim.optim.optimizer import Optimizer

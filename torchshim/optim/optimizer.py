@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._core.dtypes import float32
 from torchshim._core.record import local
 from torchshim._hooks import RemovableHandle, naming

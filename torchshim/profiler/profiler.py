@@ -11,11 +11,11 @@ import json
 import os
 import socket
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torchshim.autograd.profiler as _profiler
+from torchshim import _warnings as warnings
 from torchshim._errors import unsupported, warn
 from torchshim.autograd.profiler import record_function
 from torchshim.autograd.profiler_util import EventList, write_trace

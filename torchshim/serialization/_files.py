@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.serialization import _weights_only
 from torchshim.serialization._archive import Reader, _is_path
 from torchshim.serialization._scanning import globals_in

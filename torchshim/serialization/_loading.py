@@ -8,12 +8,12 @@ import pickle
 import re
 import struct
 import sys
-import warnings
 from collections.abc import Callable
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 
+from torchshim import _warnings as warnings
 from torchshim._core.device import device
 from torchshim._core.dtypes import array_dtype, dtype, uint8
 from torchshim._functions.storage import UntypedStorage

@@ -10,7 +10,6 @@ import functools
 import io
 import pickle
 import struct
-import warnings
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core.dtypes import DTYPES
 from torchshim._functions.legacy import TENSOR_TYPES
 from torchshim._functions.nested_tensor import NestedTensor, _rebuild_njt

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._functions.construct import tensor
 from torchshim._tensor import Tensor
 from torchshim.testing._differences import OLD_TOLERANCES, largest

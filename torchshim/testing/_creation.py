@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._derived import fns
 from torchshim._functions.creation import empty

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim import accelerator, amp
 from torchshim._core.device import device, get_default_device
 from torchshim._core.placement import platform

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from torchshim import _warnings as warnings
 from torchshim._core.meta import Size
 from torchshim._pytree import (
     BUILTIN_TYPES as BUILTIN_TYPES,

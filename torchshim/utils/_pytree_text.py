@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-import warnings
 from collections import OrderedDict, defaultdict, deque
 from enum import Enum
 from typing import Any, NoReturn
 
+from torchshim import _warnings as warnings
 from torchshim._pytree import (
     NAMEDTUPLE,
     NO_NAME,

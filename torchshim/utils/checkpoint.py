@@ -11,11 +11,11 @@ program, so what the function is given goes through an optimization barrier
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core.random import restore, snapshot
 from torchshim._core.record import local
 from torchshim._core.walk import walking

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
+
+from torchshim import _warnings as warnings
 
 
 class FileBaton:

@@ -11,12 +11,12 @@ https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._core import record
 from torchshim._core.record import local, refresh_modes
 from torchshim._core.state import CALL

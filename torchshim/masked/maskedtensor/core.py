@@ -8,10 +8,10 @@ https://docs.pytorch.org/docs/2.13/masked.html
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from torchshim import _warnings as warnings
 from torchshim._core import dtypes
 from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.layout import strided

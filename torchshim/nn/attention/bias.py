@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import IntEnum, auto
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

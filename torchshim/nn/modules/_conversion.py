@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.__future__ import (
     get_overwrite_module_params_on_conversion,
     get_swap_module_params_on_conversion,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._hooks import RemovableHandle
 from torchshim._tensor import Tensor
 from torchshim.nn.modules._backward_hooks import BackwardHook

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 import weakref
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core.record import local
 from torchshim._tensor import Tensor
 from torchshim.nn import init

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.__future__ import get_swap_module_params_on_conversion
 from torchshim._functions.memory import swap_contents
 from torchshim._hooks import RemovableHandle

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init as _init

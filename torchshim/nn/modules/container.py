@@ -7,7 +7,6 @@ Follows the containers of ``torch.nn``; those that hold parameters are in
 from __future__ import annotations
 
 import operator
-import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from importlib import import_module
@@ -15,6 +14,7 @@ from itertools import chain, groupby
 from itertools import islice as islice
 from typing import Any, Self, TypeVar, overload
 
+from torchshim import _warnings as warnings
 from torchshim.nn.modules._parameter_container import ParameterDict, ParameterList
 from torchshim.nn.modules.module import Module
 from torchshim.nn.modules.module import _addindent as _addindent

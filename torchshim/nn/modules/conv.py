@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from types import FunctionType
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn import init

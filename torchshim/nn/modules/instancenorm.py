@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn.modules.batchnorm import _LazyNormBase, _NormBase

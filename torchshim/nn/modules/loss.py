@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 from torchshim.nn import functional as F
 from torchshim.nn._reduction import legacy_get_string

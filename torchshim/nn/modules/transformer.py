@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._functions.nested_strided import is_strided
 from torchshim._functions.nested_strided_layers import through_padded
 from torchshim._tensor import Tensor

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 from typing import cast as cast
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._core.op import REGISTRY
 from torchshim._core.record import local
 from torchshim._core.storage import check_apart

@@ -6,10 +6,10 @@ https://docs.pytorch.org/docs/2.13/generated/torch.func.functional_call.html
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.nn.modules.module import Module
 from torchshim.nn.utils._named_member_accessor import NamedMemberAccessor
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeVar
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.nn.modules.module import Module
 from torchshim.nn.parameter import Parameter, UninitializedParameter
 

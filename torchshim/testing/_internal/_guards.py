@@ -6,11 +6,11 @@ import contextlib
 import functools
 import gc
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torchshim as torch
+from torchshim import _warnings as warnings
 from torchshim.testing._internal._parametrization import Made, Test, _TestParametrizer
 
 

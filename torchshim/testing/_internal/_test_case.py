@@ -7,13 +7,13 @@ import random
 import re
 import unittest
 import unittest.case
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 import torchshim as torch
+from torchshim import _warnings as warnings
 from torchshim._core.record import local
 from torchshim._errors import Unsupported
 from torchshim.testing import make_tensor

@@ -23,7 +23,6 @@ import sys
 import tempfile
 import time
 import unittest
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import torchshim as torch
+from torchshim import _warnings as warnings
 from torchshim.testing import make_tensor as make_tensor
 from torchshim.testing._internal._conditions import *  # noqa: F403
 from torchshim.testing._internal._conditions import TEST_WITH_SLOW_GRADCHECK

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data import _pipes, _utils
 from torchshim.utils.data._utils.fetch import Pace
 from torchshim.utils.data.sampler import draw_seed

@@ -14,13 +14,13 @@ import signal
 import sys
 import time
 import uuid
-import warnings
 import weakref
 from collections.abc import Iterator
 from multiprocessing import connection
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data import _pipes, _utils
 from torchshim.utils.data._iterators import _BaseDataLoaderIter, _DatasetKind
 from torchshim.utils.data._utils import transport

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from torchshim import _warnings as warnings
 
 
 def worker_init_fn(worker_id: Any) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.context
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.utils.data._iterators import (
     _BaseDataLoaderIter,
     _DatasetKind,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bisect
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim._tensor import Tensor
 
 __all__ = [

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import io
 import pickle
-import warnings
 from collections.abc import Collection
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
 __all__ = ["traverse", "traverse_dps"]

@@ -6,11 +6,11 @@ Follows ``torch.utils.data.graph_settings``.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torchshim
+from torchshim import _warnings as warnings
 from torchshim.utils.data.datapipes.iter.sharding import (
     SHARDING_PRIORITIES,
     _ShardingIterDataPipe,

@@ -11,9 +11,10 @@ import json
 import os
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
+
+from torchshim import _warnings as warnings
 
 __all__ = ["ErrorHandler", "get_error_handler", "record"]
 

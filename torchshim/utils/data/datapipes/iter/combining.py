@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy as copying
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data.datapipes._decorator import functional_datapipe
 from torchshim.utils.data.datapipes.datapipe import IterDataPipe
 from torchshim.utils.data.datapipes.utils.common import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data.datapipes._decorator import functional_datapipe
 from torchshim.utils.data.datapipes.datapipe import IterDataPipe
 from torchshim.utils.data.datapipes.utils.common import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import random
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchshim import _warnings as warnings
 from torchshim.utils.data.datapipes._decorator import functional_datapipe
 from torchshim.utils.data.datapipes.datapipe import (
     DataChunk,

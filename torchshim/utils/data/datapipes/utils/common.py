@@ -8,9 +8,10 @@ import functools
 import inspect
 import io
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NoReturn
+
+from torchshim import _warnings as warnings
 
 __all__ = [
     "StreamWrapper",
