@@ -130,6 +130,9 @@ def test_shapes_that_others_tell():
     assert many.sizes_in([(7,), (5,), ()]) == {"a": 7}
     assert many.sizes_in([(7,), (4,), ()]) is None
     assert many.results({"a": 7}) == [((5,), FLOAT)]
+    for hidden in (("1*a*b",), ("b",), ()), ((4,), ("b",), ()):
+        with pytest.raises(NoRule):  # nothing else tells what `b` is
+            Polymorphic(make, hidden, dtypes, None, derive, [1])
 
 
 def test_least_sizes():

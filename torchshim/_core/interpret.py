@@ -177,6 +177,10 @@ def _facts_of(eqn: Any) -> tuple[str, str, int]:
 
 def _called_by(eqn: Any) -> Any:
     """The function that an equation calls; None if it calls none."""
+    if eqn.primitive.name == "call_hi_primitive":  # from JAX 0.11 on
+        primitive = eqn.params["_prim"]
+        with jax.enable_x64(True):
+            return jax.make_jaxpr(primitive.expand)(*primitive.in_avals_flat)
     if eqn.primitive.name not in _CALLS:
         return None
     for name in _HELD_AS:

@@ -191,6 +191,9 @@ class Polymorphic:
         texts = {size for size in sizes if isinstance(size, str)}
         self._products = sorted(text for text in texts if "*" in text)
         self._names = sorted(texts - {*self._products})
+        factors = {name for text in self._products for name in text.split("*")[1:]}
+        if not self._names or not factors <= {*self._names}:
+            raise NoRule  # the arrays do not tell what they stand for
         self._least = {n: k for n, k in (least or {}).items() if n in self._names}
         above = [f"{n} >= {self._least.get(n, _LEAST)}" for n in self._names]
         below = [f"{n} <= {_MOST}" for n in self._names]
