@@ -177,8 +177,9 @@ def _facts_of(eqn: Any) -> tuple[str, str, int]:
 
 def _called_by(eqn: Any) -> Any:
     """The function that an equation calls; None if it calls none."""
-    if eqn.primitive.name == "call_hi_primitive":  # from JAX 0.11 on
-        primitive = eqn.params["_prim"]
+    # Newer releases of JAX have some (`searchsorted`) of which they know a function.
+    primitive = eqn.params.get("_prim")
+    if hasattr(primitive, "expand") and hasattr(primitive, "in_avals_flat"):
         with jax.enable_x64(True):
             return jax.make_jaxpr(primitive.expand)(*primitive.in_avals_flat)
     if eqn.primitive.name not in _CALLS:
