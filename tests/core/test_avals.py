@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import jax
 import numpy as np
 import pytest
 
 import torchshim as torch
 from tests.compiling import compiling_nothing
+from torchshim._core import host_kernels
 from torchshim._core.avals import evaluated, trace_of
 from torchshim._core.call import Call
 from torchshim._core.record import local
@@ -16,6 +19,7 @@ from torchshim._core.record import local
 @pytest.fixture
 def applied(monkeypatch):
     """Names of the operators whose functions were called, to be traced."""
+    monkeypatch.setattr(host_kernels, "FORMS", OrderedDict())
     names = []
     usual = Call.apply
 
