@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import OrderedDict
 
 import jax
@@ -276,6 +278,31 @@ def test_kernels_that_were_forgotten_are_traced_again(monkeypatch):
         monkeypatch.setattr(CACHE, "_programs", OrderedDict())
         assert torch.ones(3, 5).sum().item() == 15
     assert kernels() == (1, 0)
+
+
+def test_a_trace_that_fails_keeps_no_tensors(monkeypatch):
+    traces = []
+    make = Polymorphic.__init__
+
+    def counted(*given):
+        traces.append(None)
+        make(*given)
+        traces.pop()
+
+    monkeypatch.setattr(Polymorphic, "__init__", counted)
+
+    def step(n):
+        held = torch.arange(float(n), requires_grad=True)
+        held.exp().prod().backward()
+        held.grad.tolist()
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert [step(n)() for n in (3, 4, 5, 6)] == [None] * 4
+    finally:
+        gc.enable()
+    assert traces  # some failed
 
 
 def test_forms_are_bounded(monkeypatch):

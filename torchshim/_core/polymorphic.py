@@ -9,9 +9,11 @@ another symbol or dimension of the same arrays has, nor for 0 or 1.
 
 from __future__ import annotations
 
+import gc
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations_with_replacement
 from operator import itemgetter
 from types import CodeType
@@ -208,19 +210,20 @@ class Polymorphic:
             for shape, dtype in zip(given, dtypes, strict=True)
         ]
         made: list[tuple[int, tuple[Any, ...]]] = []
-        try:
-            with jax.enable_x64(True):
+        failed = ""
+        with _letting_go(), jax.enable_x64(True):
+            try:
                 if derive is not None:
                     made = [*zip(derived, derive(own, avals), strict=True)]
                 for i, shape in made:
                     avals[i] = jax.ShapeDtypeStruct(shape, dtypes[i])
                 closed = jax.make_jaxpr(make(own))(*avals)
-            self._equations: Equations = equations(closed)
-        except NoRule:
-            raise
-        except Exception as error:
-            # Whatever the function does with a symbol, it is traced for each size then.
-            raise NoRule(f"{error!r}") from error
+            except Exception as error:
+                # Whatever it does with a symbol, it is traced for each size then.
+                failed = repr(error)
+        if failed:
+            raise NoRule(failed)
+        self._equations: Equations = equations(closed)
         dims: dict[str, int] = {}
         self._fillers = [_filled(each.eqn, dims) for each in self._equations.list]
         self._results = [
@@ -270,6 +273,23 @@ class Polymorphic:
             raise
         except Exception as error:
             raise NoRule(f"{error!r}") from error
+
+
+@contextmanager
+def _letting_go() -> Generator[None]:
+    """Collects the garbage that is made meanwhile.
+
+    JAX catches errors about symbols that refer to their own frames, and so to those of
+    the script: its tensors would live on until Python collects garbage.
+    """
+    collects = gc.isenabled()
+    gc.disable()  # (what is made stays in the youngest generation)
+    try:
+        yield
+    finally:
+        gc.collect(0)
+        if collects:
+            gc.enable()
 
 
 def _multiplied(product: str, sizes: Mapping[Any, Any]) -> Any:
