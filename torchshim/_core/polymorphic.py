@@ -210,6 +210,7 @@ class Polymorphic:
             for shape, dtype in zip(given, dtypes, strict=True)
         ]
         made: list[tuple[int, tuple[Any, ...]]] = []
+        closed: Any = None
         failed = ""
         with _letting_go(), jax.enable_x64(True):
             try:

@@ -22,7 +22,7 @@ def of_each(function: _Function) -> _Function:
 def name_methods(cls: Any) -> None:
     """Gives a class its own copies of such methods of its bases."""
     for name in ("__init__", "forward"):
-        shared = None if name in vars(cls) else getattr(cls, name)
+        shared: Any = None if name in vars(cls) else getattr(cls, name)
         if not hasattr(shared, _MARK):
             continue
         own = FunctionType(
