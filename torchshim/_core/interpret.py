@@ -198,13 +198,13 @@ def _called_by(eqn: Any) -> Any:
 
 def functions_in(eqn: Any) -> list[Any]:
     """The functions (closed jaxprs) that are among an equation's parameters."""
-    found: list[Any] = []
     inner = _called_by(eqn)
-    for value in (inner, *eqn.params.values()):
-        for each in value if isinstance(value, tuple) else (value,):
-            if hasattr(each, "jaxpr"):
-                found.append(each)
-    return found
+    if inner is not None:
+        return [inner]
+    held: list[Any] = []
+    for value in eqn.params.values():
+        held += value if isinstance(value, tuple) else (value,)
+    return [each for each in held if hasattr(each, "jaxpr")]
 
 
 def function_of(eqn: Any) -> Callable[..., Any]:
