@@ -22,6 +22,7 @@ import torchshim
 from tests.core import recorded
 from torchshim._core import device as module
 from torchshim._core import dtypes
+from torchshim._functions import defaults
 
 device = module.device
 TYPES = (
@@ -175,7 +176,7 @@ class Core:
     set_default_device = staticmethod(module.set_default_device)
     get_default_dtype = staticmethod(dtypes.get_default_dtype)
     set_default_dtype = staticmethod(dtypes.set_default_dtype)
-    set_default_tensor_type = staticmethod(module.set_default_tensor_type)
+    set_default_tensor_type = staticmethod(defaults.set_default_tensor_type)
 
 
 def walk(torch: Any, steps: tuple[str, ...]) -> str:
@@ -326,7 +327,8 @@ def test_gpus(two_gpus: tuple[Any, ...]) -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_legacy_tensor_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_warned", set())
+    monkeypatch.setattr(defaults, "_warned", [])
+    monkeypatch.setattr(defaults, "_of_types", [device("cpu")])
 
     class DoubleTensor:
         dtype, is_cuda, is_sparse = dtypes.float64, True, False
@@ -336,17 +338,20 @@ def test_legacy_tensor_types(monkeypatch: pytest.MonkeyPatch) -> None:
 
     try:
         with pytest.warns(UserWarning, match="is deprecated as of PyTorch 2.1"):
-            module.set_default_tensor_type(DoubleTensor)
+            defaults.set_default_tensor_type(DoubleTensor)
         assert dtypes.get_default_dtype() is dtypes.float64
         assert module.default_device() == device("cuda")
+        assert defaults.default_type_device().type == "cuda"
         with pytest.raises(TypeError, match="only dense types"):
-            module.set_default_tensor_type(Sparse)
+            defaults.set_default_tensor_type(Sparse)
     finally:
         dtypes.set_default_dtype(dtypes.float32)
         module.set_default_device(None)
 
 
 def test_deprecations_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defaults, "_warned", [])
+    monkeypatch.setattr(defaults, "_of_types", [device("cpu")])
     monkeypatch.setattr(module, "_warned", set())
     monkeypatch.setattr(
         module,
@@ -358,8 +363,8 @@ def test_deprecations_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
         device("mkldnn:1")
     assert len(told) == 1
     with pytest.warns(UserWarning, match="is deprecated as of PyTorch 2.1") as told:
-        module.set_default_tensor_type("torch.FloatTensor")
-        module.set_default_tensor_type("torch.FloatTensor")
+        defaults.set_default_tensor_type("torch.FloatTensor")
+        defaults.set_default_tensor_type("torch.FloatTensor")
     assert len(told) == 1
 
 

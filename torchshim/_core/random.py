@@ -209,7 +209,7 @@ def _of_device(where: device) -> Generator:
     # Each device has a stream of its own, with the seed that `manual_seed` set.
     found = _by_device.get(where)
     if found is None:
-        found = _by_device[where] = Generator(where)
+        found = _by_device[where] = Generator(resolve(where))
         found.manual_seed(default_generator.initial_seed())
     return found
 

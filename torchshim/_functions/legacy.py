@@ -21,6 +21,7 @@ from torchshim._functions._arguments import device_of, kind_of
 from torchshim._functions._values import is_sequence
 from torchshim._functions.construct import as_tensor, tensor_from
 from torchshim._functions.creation import filled
+from torchshim._functions.defaults import default_type_device
 from torchshim._tensor import Tensor
 
 _LEGACY = """
@@ -66,7 +67,7 @@ def legacy(
             "legacy constructor expects device type: cpu but device type: "
             f"{asked.type} was passed"
         )
-    where = device_of("new", device)
+    where = default_type_device() if device is None else device_of("new", device)
     if not args:
         return filled("new", (0,), None, dtype, where)
     first: Any = args[0]
