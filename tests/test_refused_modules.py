@@ -14,7 +14,6 @@ from tests.oracle import case
 
 MODULES = {
     "profiler": ("_KinetoProfile", "ExecutionTraceObserver", "_ExperimentalConfig"),
-    "_quantization": ("quantize_per_tensor", "dequantize", "q_scale"),
     "package": ("PackageExporter", "PackageImporter", "Importer"),
     "ao.quantization": ("quantize_dynamic", "QuantStub", "QConfig", "prepare"),
     "quantization": ("quantize_dynamic", "QuantStub", "default_qconfig"),

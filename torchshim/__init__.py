@@ -141,11 +141,11 @@ _SCHEMES = (
     *("per_channel_symmetric", "per_channel_affine_float_qparams"),
 )
 _QUANTIZED = (
-    *("dequantize", "empty_quantized", "int_repr", "q_per_channel_axis"),
-    *("q_per_channel_scales", "q_per_channel_zero_points", "q_scale"),
-    *("q_zero_point", "quantize_per_channel", "quantize_per_tensor"),
+    *("empty_quantized", "quantize_per_channel", "quantize_per_tensor"),
     *("quantize_per_tensor_dynamic", "quantized_batch_norm", "quantized_max_pool1d"),
-    *("quantized_max_pool2d", "quantized_max_pool3d"),
+    *("quantized_max_pool2d", "quantized_max_pool3d", "_empty_affine_quantized"),
+    *("_empty_per_channel_affine_quantized", "_make_per_tensor_quantized_tensor"),
+    "_make_per_channel_quantized_tensor",
 )
 
 # Names that are found in such a module.

@@ -82,7 +82,7 @@ def others(torch):
 
 @case
 def schemes(torch):
-    """Of quantized tensors, which are not here: their names are."""
+    """Of quantized tensors."""
     yield torch.per_tensor_affine, torch.per_channel_affine_float_qparams
     yield torch.per_tensor_affine == torch.per_tensor_symmetric, torch.qscheme.__name__
     yield isinstance(torch.per_channel_symmetric, torch.qscheme)

@@ -131,9 +131,10 @@ def test_damaged_compressed_records():
 # `quantize_per_channel(ones(2, 3), tensor([0.1, 0.2]), tensor([0, 0]), 0, qint8)`.
 @pytest.mark.parametrize("name", ["tensor", "channels"])
 @pytest.mark.parametrize("weights_only", [True, False])
-def test_quantized_tensors_are_refused(name, weights_only):
-    with pytest.raises(NotImplementedError, match="loading quantized tensors"):
-        torchshim.load(QUANTIZED / f"{name}.pt", weights_only=weights_only)
+def test_quantized_tensors(name, weights_only):
+    found = torchshim.load(QUANTIZED / f"{name}.pt", weights_only=weights_only)
+    assert (found.dequantize() - 1).abs().max() < 1e-6
+    assert found.is_quantized and found.shape == ((3,) if name == "tensor" else (2, 3))
 
 
 @case

@@ -65,6 +65,7 @@ from torchshim._functions import (  # noqa: F401
     nn_unpooling,
     pieces,
     products,
+    quantized,
     query,
     random,
     random_examples,

@@ -20,6 +20,7 @@ from torchshim._core.random import Generator
 from torchshim._functions import (
     nested_strided,
     nested_tensor,
+    quantized,
     rebuilding,
     sparse_convert,
 )
@@ -118,7 +119,7 @@ REBUILD: dict[str, Any] = {
     "_rebuild_tensor": rebuilding._rebuild_tensor,
     "_rebuild_tensor_v2": rebuilding._rebuild_tensor_v2,
     "_rebuild_tensor_v3": rebuilding._rebuild_tensor_v3,
-    "_rebuild_qtensor": _refused("quantized tensors"),
+    "_rebuild_qtensor": quantized._rebuild_qtensor,
     "_rebuild_sparse_tensor": sparse_convert._rebuild_sparse_tensor,
     "_rebuild_meta_tensor_no_storage": rebuilding._rebuild_meta_tensor_no_storage,
     "_rebuild_nested_tensor": nested_strided._rebuild_nested_tensor,

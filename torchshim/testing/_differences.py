@@ -25,6 +25,13 @@ TOLERANCES = {
     dtypes.float64: (1e-7, 1e-7),
     dtypes.complex64: (1.3e-6, 1e-5),
     dtypes.complex128: (1e-7, 1e-7),
+    **dict.fromkeys(
+        [
+            dtypes.NAMES[n]
+            for n in ("quint8", "quint2x4", "quint4x2", "qint8", "qint32")
+        ],
+        (1.3e-6, 1e-5),
+    ),
 }
 UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 # Those of the older `assert_allclose`.

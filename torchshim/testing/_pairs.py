@@ -401,6 +401,11 @@ class TensorLikePair(Pair):
             self._compare_regular_values_close(*pair, **options)
         elif layout in _SPARSE:
             self._compare_sparse_values(_SPARSE[layout], actual, expected, options)
+        elif actual.is_quantized:
+            pair = actual.dequantize(), expected.dequantize()
+            self._compare_regular_values_close(
+                *pair, **options, identifier=lambda name: f"Quantized {name.lower()}"
+            )
         else:
             self._compare_regular_values_close(actual, expected, **options)
 
