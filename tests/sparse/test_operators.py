@@ -271,6 +271,41 @@ def compressed(torch, line):
     return str(found) if found.layout is not torch.strided else found
 
 
+@quiet.lines("""
+u.add_(i)
+u.add_(f)
+u.sub(b)
+b.sub(b)
+i.sub(u)
+f.add_(f.double())
+f.sub_(i)
+f.mul_(b)
+i.mul(b)
+i.mul_(f)
+i.coalesce().mul_(f.coalesce())
+i.mul_(2.5)
+i.mul_(3)
+i.div_(2)
+f.div_(2)
+torch.ones(2, 3).div(f)
+torch.ones(2, 3).div_(f)
+torch.ones(2, 3, dtype=torch.int32).add_(f)
+torch.ones(2, 3, dtype=torch.int32).sub_(f)
+torch.ones(2, 3, dtype=torch.int32).mul_(f)
+torch.ones(2, 3).sub_(b)
+f.to_sparse_csr().mul_(f.double().to_sparse_csr())
+""")
+def of_other_dtypes(torch, line):
+    def made(dtype, column):
+        indices = torch.tensor([[0, 1, 1, 0], [1, column, 2, 1]])
+        return torch.sparse_coo_tensor(indices, torch.ones(4, dtype=dtype), (2, 3))
+
+    names = {"u": made(torch.uint8, 0), "i": made(torch.int32, 1)}
+    names |= {"f": made(torch.float32, 0), "b": made(torch.bool, 1)}
+    found = evaluate(torch, line, **names)
+    return found.dtype, found.to_dense()
+
+
 def _adjacency(torch, edges, n):
     loops = torch.arange(n).repeat(2, 1)
     both = torch.cat([edges, edges.flip(0), loops], 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchshim._core import dtypes
 from torchshim._core.naming import check_replacement
+from torchshim._core.promotion import castable, check_result, promote
 from torchshim._core.record import local, untracked
 from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import fns, public
@@ -33,6 +34,7 @@ from torchshim._functions.sparse_tensor import (
     terms_of,
     values_at,
 )
+from torchshim._ops.arithmetic import check_no_bools
 from torchshim._tensor import Tensor
 
 # -- functions of single elements that leave zero as it is -----------------------------
@@ -209,6 +211,8 @@ def _intersection(a: Any, b: Any) -> Any:
         return made.to_sparse(layout=layout)
     if a._i.shape[0] != b._i.shape[0]:
         refuse("mul of tensors that differ in sparse_dim", a)
+    # Before equal places are added up: two that are True are 2 as integers.
+    a, b = (t.to(promote(a.dtype, b.dtype)) for t in (a, b))
     b = coalesced(b)
     size, device = tuple(a.shape[: a._i.shape[0]]), a.device
 
@@ -245,9 +249,9 @@ def mul(input: Any, other: Any) -> Any:
 @handles("div", "divide", "true_divide", "__truediv__")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """As `torch.div`, of a sparse tensor by a number."""
-    if not is_sparse(input):
-        refuse("div", other)
-    if not _number(other):
+    if not is_sparse(input) or not _number(other):
+        if not isinstance(input, Tensor):
+            refuse("div", other)
         raise RuntimeError(
             "Sparse division requires a scalar or zero-dim dense tensor divisor (got "
             f"shape {list(other.shape)} for divisor)"
@@ -281,6 +285,7 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
     if a._i is b._i:
         return a._like(combine(a._v, b._v, alpha=alpha))
     check_alike(a, b, "add")
+    b = b.to(promote(a.dtype, b.dtype))  # in which -1 is no 255
     scaled = b._v if alpha == 1 else b._v * alpha
     if name == "sub":
         scaled = -scaled
@@ -290,6 +295,10 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
 
 
 def _sum(name: str, input: Any, other: Any, alpha: Any) -> Any:
+    if name == "sub":
+        check_no_bools(
+            *(t._tmeta if isinstance(t, Tensor) else t for t in (input, other))
+        )
     if is_sparse(input):
         if not is_sparse(other):
             if not input.is_sparse and isinstance(other, Tensor) and name == "add":
@@ -337,14 +346,49 @@ def rsub(self: Any, other: Any) -> Any:
 # -- in place --------------------------------------------------------------------------
 
 
+def _check_result(name: str, self: Any, other: Any, result: dtypes.dtype) -> None:
+    """Raises where `self` cannot take a result of this dtype in place."""
+    have = self.dtype
+    if name == "mul" and is_sparse(self) and self.is_sparse and not is_sparse(other):
+        raise RuntimeError(
+            f"dtype of values ({result.scalar_name}) must match dtype of sparse tensor "
+            f"({have.scalar_name})"
+        )
+    if name == "mul" and is_sparse(self) and not self.is_sparse and is_sparse(other):
+        return  # PyTorch casts whatever there is
+    if (
+        name in ("add", "sub", "mul")
+        and is_sparse(other)
+        and not castable(result, have)
+    ):
+        where = " in add operation"
+        if name == "mul" and is_sparse(self):
+            alike = self.is_coalesced() and other.is_coalesced()
+            where = " in mul operation" if alike else ""
+        raise RuntimeError(
+            f"Can't convert result type {result.scalar_name} to output "
+            f"{have.scalar_name}{where}"
+        )
+    check_result(result, have)
+
+
 def _in_place(name: str, *others: str) -> None:
     function = HANDLERS[name]
 
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_sparse(self):
+            if name == "sub":
+                check_no_bools(self._tmeta, args[0]._tmeta)
+            if name == "div":
+                return function(self, *args, **kwargs)  # which refuses it
+            _check_result(name, self, args[0], promote(self.dtype, args[0].dtype))
             dense = [to_dense(a) if is_sparse(a) else a for a in args]
             return getattr(self, f"{name}_")(*dense, **kwargs)
-        return become(self, function(self, *args, **kwargs))
+        made = function(self, *args, **kwargs)
+        if made.dtype is not self.dtype:
+            _check_result(name, self, args[0], made.dtype)
+            made = made.to(self.dtype)
+        return become(self, made)
 
     write.__name__ = f"{name}_"
     handles(f"{name}_", *others)(write)
