@@ -251,18 +251,35 @@ def tensors_of_files(torch):
         yield refused(path, size=-1), refused(folder, shared=True, size=1)
 
 
-def test_storages_of_files(tmp_path):
-    import pytest
+@case(warnings=False)
+def storages_of_files(torch):
+    import os
+    import tempfile
 
-    import torchshim as torch
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "numbers")
 
-    path = tmp_path / "numbers"
-    path.write_bytes(torch.arange(4.0).numpy().tobytes())
-    assert torch.UntypedStorage.from_file(str(path), nbytes=8).nbytes() == 8
-    with pytest.raises(RuntimeError, match="16 bytes"):
-        torch.UntypedStorage.from_file(str(path), nbytes=36)
-    with pytest.raises(NotImplementedError, match="shared"):
-        torch.UntypedStorage.from_file(str(path), shared=True, nbytes=1)
+        def refused(cls, *args):
+            try:
+                cls.from_file(*args)
+            except RuntimeError as error:
+                return str(error).replace(folder, "")
+
+        with open(path, "wb") as file:
+            file.write(torch.arange(4.0).numpy().tobytes())
+        typed, raw = torch.FloatStorage, torch.UntypedStorage
+        yield raw.from_file(path, nbytes=8).tolist(), raw.from_file(path).nbytes()
+        yield refused(raw, path, False, 36), refused(typed, path, False, 5)
+        yield refused(torch.TypedStorage, path, False, 4)
+        own = typed.from_file(path, False, 3)
+        own[0] = 5
+        yield own.tolist(), own.filename, own.untyped().filename, own.dtype
+        first, second = (typed.from_file(path, True, 6) for _ in range(2))
+        torch.FloatTensor(first).fill_(2)
+        yield first.data_ptr() == torch.FloatTensor(first).data_ptr()
+        yield second.tolist(), second.filename == path, os.path.getsize(path)
+        raw.from_file(path, shared=True, nbytes=4)[3] = 0
+        yield torch.FloatTensor(first), torch.from_file(path, size=2)
 
 
 @case

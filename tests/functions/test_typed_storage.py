@@ -70,6 +70,21 @@ def tensors_of_storages(torch):
     yield kept.tolist(), attempt(type, "Sub", (torch.FloatTensor,), {})
 
 
+@case(warnings=False)
+def tensors_on_storages(torch):
+    s = torch.arange(20, dtype=torch.uint8).untyped_storage()
+    for kind in (torch.bfloat16, torch.int16, torch.float8_e5m2, torch.float64, None):
+        x = torch.tensor(s, dtype=kind)
+        yield x.dtype, x.shape, x.view(torch.uint8), x.data_ptr() == s.data_ptr()
+    yield torch.as_tensor(s).dtype, torch.ones(2).new_tensor(s), torch.tensor([s])
+    torch.tensor(s, dtype=torch.int32, requires_grad=False).fill_(1)
+    x = torch.tensor(s, dtype=torch.float32, requires_grad=True)
+    yield s.tolist(), x.requires_grad, x.is_leaf, torch.tensor(torch.UntypedStorage(2))
+    typed = torch.ones(2, dtype=torch.bfloat16).storage()
+    yield torch.tensor(typed, dtype=torch.bfloat16), attempt(torch.tensor, typed)
+    yield torch.tensor(torch.FloatStorage([1, 2])), torch.asarray(typed.float())
+
+
 @case
 def large_unsigned(torch):
     yield torch.tensor(2**64 - 1, dtype=torch.uint64)

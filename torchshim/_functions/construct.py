@@ -80,10 +80,13 @@ def tensor_from(
     device: Any,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A new leaf with a copy of `data`; dtype and device are checked already."""
-    elements = getattr(type(data), "_elements_as", None)  # storages have it
-    if elements is not None:
-        data = elements(data, dtype)
+    """A new leaf with a copy of `data`; dtype and device are checked already.
+
+    Of a storage it is a tensor on its memory.
+    """
+    if hasattr(type(data), "_as_elements"):  # storages have it
+        made = data._as_elements(dtype).to(device=device)
+        return made.requires_grad_() if requires_grad else made
     ours = isinstance(data, jax.Array)
     if ours:
         data = np.asarray(data)

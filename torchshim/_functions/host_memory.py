@@ -53,7 +53,9 @@ def _in_order(base: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
 
 
 class Mapped(mmap.mmap):
-    """A file in memory."""
+    """A file in memory, with its name if it is written to."""
+
+    filename: str | None = None
 
 
 class Region(Mapped):
@@ -112,6 +114,8 @@ def mapped_file(filename: str, shared: bool, length: int) -> np.ndarray:
             return np.empty(0, np.uint8)
         access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
         held = Mapped(descriptor, length, access=access)
+        if shared:
+            held.filename = str(filename)
         return np.ndarray((length,), np.uint8, held)  # its base, which tells of it
     finally:
         os.close(descriptor)

@@ -36,6 +36,12 @@ class storagetype(type):
         return TypedStorage.from_buffer(*args, **kwargs, dtype=cls.dtype)
 
     @announced
+    def from_file(cls, filename: str, shared: bool, size: int) -> TypedStorage:
+        """So many numbers of a file, see `UntypedStorage.from_file`."""
+        held = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return TypedStorage(held, cls.dtype)
+
+    @announced
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         if not isinstance(cls.dtype, dtypes.dtype):
             raise RuntimeError(
@@ -97,6 +103,10 @@ class cuda_storagetype(storagetype):
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         """Refused: RuntimeError."""
         raise RuntimeError("from_buffer: Not available for CUDA storage")
+
+    def from_file(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """Refused: RuntimeError."""
+        raise RuntimeError("from_file: Not available for CUDA storage")
 
     def _new_with_weak_ptr(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         raise RuntimeError("_new_with_weak_ptr: Not available for CUDA storage")

@@ -25,7 +25,7 @@ from torchshim._functions._arguments import device_of, kind_of, wrong
 from torchshim._functions._values import unchosen
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
-from torchshim._functions.host_memory import mapping_of, share
+from torchshim._functions.host_memory import mapped_file, mapping_of, share
 from torchshim._tensor import Tensor, address_of, check_storage, from_array
 
 _FORMS = (
@@ -152,21 +152,12 @@ class UntypedStorage:
     def from_file(
         filename: str, shared: bool = False, nbytes: int = 0
     ) -> UntypedStorage:
-        """A storage of a file's first bytes; `shared`, which writes them, is refused.
+        """A storage of a file's first bytes, which writes them if it is `shared`.
 
-        RuntimeError for a file that is too short.
+        RuntimeError for a file that cannot be opened or, unless `shared`, is too short.
         """
-        if shared:
-            raise NotImplementedError(
-                "UntypedStorage.from_file(): shared=True is not supported: what is "
-                "written to tensors does not reach files"
-            )
-        held = np.fromfile(filename, np.uint8, nbytes if nbytes else -1)
-        if len(held) < nbytes:
-            raise RuntimeError(
-                f"file <{filename}> has {len(held)} bytes, but {nbytes} are asked for"
-            )
-        return untyped_of(held, storage_device())
+        held = sharing(mapped_file(filename, shared, nbytes), dtype=dtypes.uint8)
+        return held.untyped_storage()
 
     def _start(self, raw: np.ndarray, where: Any) -> None:
         self._core, self._tensor, self._raw, self._where = None, None, raw, where
@@ -226,9 +217,8 @@ class UntypedStorage:
             return self._raw.view(np.uint8)
         return memory_of(self._storage).view(np.uint8)
 
-    def _elements_as(self, dtype: dtypes.dtype | None) -> np.ndarray:
-        kind = dtypes.get_default_dtype() if dtype is None else dtype
-        return self._bytes().view(dtypes.array_dtype(kind))
+    def _as_elements(self, dtype: dtypes.dtype | None) -> Tensor:
+        return self._as_tensor(dtypes.int64 if dtype is None else dtype)
 
     def tolist(self) -> list[int]:
         """The bytes as numbers."""
@@ -347,8 +337,13 @@ class UntypedStorage:
         """The bytes of a buffer, numbers of `dtype` in the order that is said."""
         return untyped_of(bytes_of(*args, **kwargs), storage_device())
 
-    filename = None
     is_hpu = False
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is and that is written to, if there is one."""
+        found = None if self._core is None else mapping_of(self._storage)
+        return None if found is None else found.filename
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether a GPU reads the memory directly: never."""
@@ -469,7 +464,8 @@ class UntypedStorage:
     def _as_tensor(self, dtype: dtypes.dtype) -> Tensor:
         if self._raw is not None and self._tensor is None and not is_mapped(self._raw):
             # Nobody has seen these bytes as numbers yet.
-            self._raw = self._raw.view(dtypes.array_dtype(dtype))
+            if self._raw.nbytes % dtype.itemsize == 0:
+                self._raw = self._raw.view(dtypes.array_dtype(dtype))
         storage = self._storage
         kind = storage.meta.dtype
         if kind is not dtype:

@@ -88,7 +88,11 @@ class TypedStorage:
 
     is_sparse = False
     is_hpu = False
-    filename = None
+
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is and that is written to, if there is one."""
+        return self._untyped.filename
 
     def __init__(
         self,
@@ -256,6 +260,13 @@ class TypedStorage:
         found = bytes_of(*args, **kwargs | {"dtype": dtype})
         return TypedStorage(untyped_of(found, storage_device()), dtype)
 
+    @staticmethod
+    def from_file(filename: str, shared: bool, size: int) -> TypedStorage:
+        """Of the classes for one dtype: so many numbers of a file, see
+        `UntypedStorage.from_file`. Of this class it is refused.
+        """
+        raise RuntimeError("from_file can only be called on derived classes")
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether a GPU reads the memory directly: never."""
         return False
@@ -270,13 +281,14 @@ class TypedStorage:
     def _values(self) -> np.ndarray:
         return self._untyped._bytes().view(dtypes.array_dtype(self.dtype))
 
-    def _elements_as(self, dtype: dtypes.dtype | None) -> np.ndarray:
-        if dtype is not None and dtype is not self.dtype:
+    def _as_elements(self, dtype: dtypes.dtype | None) -> Tensor:
+        dtype = dtypes.get_default_dtype() if dtype is None else dtype
+        if dtype is not self.dtype:
             raise RuntimeError(
                 f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, "
                 f"but got {self.dtype.scalar_name}"
             )
-        return self._values()
+        return self._as_tensor(dtype)
 
     def tolist(self) -> list[Any]:
         """The elements as numbers."""
