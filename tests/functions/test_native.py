@@ -126,6 +126,8 @@ torch._C._get_tracing_state(), torch._C._log_api_usage_once("a")
 torch.__version__ > "2.9", torch.__version__ >= (2, 13), torch.__version__ == "2.1"
 torch.torch_version.TorchVersion("2.1.0rc1") < "2.1", type(torch.__version__).__name__
 torch.utils.deterministic.fill_uninitialized_memory
+setattr(torch.utils.deterministic, "fill_uninitialized_memory", 1)
+deterministic_fill(False), deterministic_fill(True), deterministic_fill("a")
 torch.utils.dlpack.from_dlpack(x)
 list(torch.utils.dlpack.DLDeviceType), x.__dlpack_device__()
 torch._C._warn(), torch._C._warn_deprecation()
@@ -154,6 +156,15 @@ def functions(torch, line):
         return torch._C._select_conv_backend(input, weight, None, *args).name
 
     names["conv_backend"] = conv_backend
+
+    def deterministic_fill(mode):
+        try:
+            torch._C._set_deterministic_fill_uninitialized_memory(mode)
+            return torch._C._get_deterministic_fill_uninitialized_memory()
+        except RuntimeError as error:
+            return str(error)
+
+    names["deterministic_fill"] = deterministic_fill
     return evaluate(torch, line, x=x, y=torch.arange(6.0), z=z, w=w, v=v, g=g, **names)
 
 

@@ -248,7 +248,8 @@ def told_every_time(torch):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             s = torch.FloatStorage([1, 2])
-            s.size(), s.size()
+            s.size(), s.size(), torch.FloatStorage(2, _internal=True)
+            torch.TypedStorage(dtype=torch.half, _internal=True)
         yield [w.filename.endswith("test_typed_storage.py") for w in said]
     finally:
         set_always(False)

@@ -36,11 +36,13 @@ _ELSEWHERE = {
     "_get_math_sdp_enabled": "backends.cuda math_sdp_enabled",
     "_get_mem_efficient_sdp_enabled": "backends.cuda mem_efficient_sdp_enabled",
     "_get_deterministic_algorithms": "_settings are_deterministic_algorithms_enabled",
+    "_get_deterministic_fill_uninitialized_memory": "utils.deterministic _fills",
     "_get_warnAlways": "_functions.autograd is_warn_always_enabled",
     "_group_tensors_by_device_and_dtype": (
         "utils._foreach_utils _group_tensors_by_device_and_dtype"
     ),
     "_parallel_info": "__config__ parallel_info",
+    "_set_deterministic_fill_uninitialized_memory": "utils.deterministic _set_fills",
     "_set_warnAlways": "_functions.autograd set_warn_always",
     "_show_config": "__config__ show",
     "_to_dlpack": "utils.dlpack to_dlpack",

@@ -48,6 +48,7 @@ class storagetype(type):
                 "Only child classes of _LegacyStorage can be instantiated"
             )
         wrapped = kwargs.pop("wrap_storage", None)
+        kwargs.pop("_internal", None)  # which says not to warn; see `announced`
         _check_given(cls, args, wrapped, kwargs)
         if wrapped is not None:
             return TypedStorage(wrapped, cls.dtype)

@@ -51,11 +51,11 @@ def warn_of_removal(stacklevel: int = 2) -> None:
 
 
 def announced(function: Any) -> Any:
-    """A method that warns its caller, but for this package."""
+    """A method that warns its caller, but for this package and for `_internal`."""
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:
-        if not called_by_us():
+        if not called_by_us() and not kwargs.get("_internal"):
             warn_of_removal(1)
         return function(*args, **kwargs)
 

@@ -20,8 +20,17 @@ class _Settings(ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise RuntimeError("fill_uninitialized_memory must be a bool")
+            kind = type(mode).__name__
+            raise RuntimeError(f"expected a bool, but got {kind}")
         determinism.fill = mode
+
+
+def _fills() -> bool:
+    return determinism.fill
+
+
+def _set_fills(mode: bool) -> None:
+    sys.modules[__name__].fill_uninitialized_memory = mode  # type: ignore[attr-defined]
 
 
 sys.modules[__name__].__class__ = _Settings
