@@ -25,6 +25,15 @@ from tests.oracle import attempt, case, evaluate
     aten._upsample_nearest_exact2d(m, [3, 3])
     attempt(aten.upsample_nearest2d, m[0], [4, 4])
     attempt(aten.upsample_nearest2d, m, [4])
+    [aten.upsample_nearest2d(m, [4, 4], out=o), o]
+    [aten.upsample_bilinear2d(m, [4, 4], False, out=o), o]
+    aten.upsample_nearest1d(m[0], [5], out=torch.empty(0))
+    aten.upsample_nearest2d(m, [4, 4], out=o.mT).stride()
+    attempt(lambda: aten.upsample_nearest2d(m, [4, 4], out=o.double()))
+    attempt(lambda: aten.upsample_nearest2d(m.requires_grad_(), [4, 4], out=o))
+    aten.upsample_nearest2d(m.mT, [2, 2], out=torch.empty(0)).stride()
+    [aten.reflection_pad2d(m, [1, 0, 1, 1], out=torch.empty(0)), o]
+    attempt(lambda: aten.replication_pad1d(m[0], [2, 1], out=o.double()))
     aten.reflection_pad2d(m, [1, 0, 1, 1]), aten.replication_pad1d(m[0], [2, 1])
     aten._adaptive_avg_pool2d(m, [1, 2])
     aten.new_zeros(x, [2]), aten.new_zeros.default(x, [2, 2], dtype=torch.int32)
@@ -67,6 +76,7 @@ def calls(torch, line):
         x=x,
         g=x.clone().requires_grad_(),
         m=torch.arange(8.0).view(1, 2, 2, 2),
+        o=torch.zeros(1, 2, 4, 4),
         aten=torch.ops.aten,
         attempt=attempt,
     )

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchshim._core import dtypes
+from torchshim._core.record import local
+from torchshim._core.storage import placement
 from torchshim._derived import fns, public
+from torchshim._functions.memory import write_into
 from torchshim._functions.ranges import arange
+from torchshim._functions.resizing import resize_output, show
+from torchshim._out import refuse_tracked
 from torchshim._tensor import Tensor
 
 _aten = public(namespaces=("ops.aten",))
@@ -136,11 +141,27 @@ def log_sigmoid_forward(input: Tensor) -> tuple[Tensor, Tensor]:
 # -- padding, pooling and resizing ----------------------------------------------------
 
 
-def _pads(mode: str, named: str, n: int) -> None:
-    def pad(input: Tensor, padding: Sequence[int]) -> Tensor:
-        return fns.pad_by_index(input, tuple(padding), mode)
+def _ended(name: str, result: Tensor, input: Tensor, out: Tensor | None) -> Tensor:
+    """The result of a call that may have `out=`."""
+    if out is None:
+        return result
+    refuse_tracked(local.rec, name, (input, out))
+    if out.shape != result.shape and out.dtype is result.dtype:
+        resize_output(out, tuple(result.shape))  # PyTorch lays it out as the result
+        show(out, (tuple(result.shape), result.stride(), placement(out)[2]))
+    return write_into(None, result, out, (input,), "exact")
 
-    pad.__name__ = pad.__qualname__ = f"{named}_pad{n}d"
+
+def _pads(mode: str, named: str, n: int) -> None:
+    name = f"{named}_pad{n}d"
+
+    def pad(
+        input: Tensor, padding: Sequence[int], *, out: Tensor | None = None
+    ) -> Tensor:
+        made = fns.pad_by_index(input, tuple(padding), mode)
+        return _ended(name, made, input, out)
+
+    pad.__name__ = pad.__qualname__ = name
     pad.__doc__ = f"Padding of the last {n} dimensions, mode {mode!r}."
     _aten(pad)
 
@@ -149,7 +170,7 @@ def _resizes(kind: str, name: str, n: int) -> None:
     smooth = kind not in ("nearest", "exact")
 
     def resize(input: Tensor, output_size: Any, *options: Any, **named: Any) -> Tensor:
-        corners = False
+        corners, out = False, named.pop("out", None)
         if smooth:
             if "align_corners" in named:
                 corners = named.pop("align_corners")
@@ -171,8 +192,10 @@ def _resizes(kind: str, name: str, n: int) -> None:
             )
         if smooth:
             size = tuple(size)
-            return fns.upsample_smooth(input, size, scales, corners, kind, False)
-        return fns.upsample_nearest(input, tuple(size), scales, kind == "exact")
+            made = fns.upsample_smooth(input, size, scales, corners, kind, False)
+        else:
+            made = fns.upsample_nearest(input, tuple(size), scales, kind == "exact")
+        return _ended(name, made, input, out)
 
     resize.__name__ = resize.__qualname__ = name
     resize.__doc__ = f"`interpolate` of {n} dimensions, to a size or by factors."
