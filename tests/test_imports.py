@@ -258,11 +258,12 @@ def test_functions_of_operators_are_compiled_when_they_are_called():
 
 def test_packages_register_how_their_operators_are_exported():
     import torchshim as torch
-    from torchshim.onnx import symbolic_opset11  # noqa: F401
+    from torchshim.onnx import symbolic_opset9, symbolic_opset11  # noqa: F401
     from torchshim.onnx.symbolic_helper import parse_args
 
     symbolic = parse_args("v", "f")(lambda g, x, a: x)
     assert symbolic(None, 1, 2) == 1
+    assert symbolic_opset9._prepare_onnx_paddings(2, [1, 2]) == [0, 1, 0, 2]
     torch.onnx.register_custom_op_symbolic("t_imports::f", symbolic, 11)
     torch.onnx.unregister_custom_op_symbolic("t_imports::f", 11)
     with pytest.raises(torch.onnx.OnnxExporterError, match="domain::name"):

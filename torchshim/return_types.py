@@ -16,6 +16,8 @@ def _kinds() -> dict[str, Any]:
     kinds = [result_type(op) for op in ops]
     kinds += [result_type(op, "_out") for op in ops if op.out]
     parts = _decompositions
+    own = [kind for kind in kinds if kind.__name__ in ("qr", "triangular_solve")]
+    kinds += [parts.written_kind(kind) for kind in own]
     for kind in (parts.Svd, parts.Lu, parts.Unpacked):
         kinds += [kind, parts.written_kind(kind)]
     kinds += [_linalg.Lstsq, _linalg.LstsqOut, _Histogramdd]

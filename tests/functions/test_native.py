@@ -16,6 +16,7 @@ torch.segment_reduce(y, "mean", lengths=T([2, 0, 4]))
 torch.segment_reduce(y, "mean", lengths=T([2, 0, 4]), initial=3.0)
 torch.segment_reduce(y, "max", offsets=T([0, 2, 6]))
 torch.segment_reduce(y, "prod", lengths=T([2, 0, 4]), initial=2)
+torch.segment_reduce(g[0].half(), "prod", lengths=T([2, 0, 1])).detach()
 torch.segment_reduce(y.view(3, 2), "min", lengths=T([2, 1]), axis=0)
 torch.segment_reduce(y.view(2, 3), "sum", lengths=T([[2, 1], [0, 3]]), axis=1)
 torch.segment_reduce(y.view(2, 3), "sum", lengths=T([[2, 1]] * 2), axis=1).stride()
@@ -99,6 +100,7 @@ torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=2)[0]
 torch.lobpcg(torch.diag(torch.arange(1.0, 13.0)), k=1, largest=False)[0]
 attempt(torch.lobpcg, torch.eye(4), k=2)
 str(torch.FloatStorage)
+torch.return_types.qr_out.__name__, torch.return_types.triangular_solve_out.n_fields
 torch.return_types.max.__name__, isinstance(x.max(0), torch.return_types.max)
 torch._VF._add_relu(x - 3, 1), torch._VF._add_relu_(x - 3, x, alpha=0.5)
 torch._weight_norm(T([[1j]]), T([[2.0]]), 0)

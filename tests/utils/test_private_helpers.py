@@ -324,3 +324,26 @@ def seeds_of_workers(torch):
     for seed in (0, 12345, (7 << 32) + 3):
         for number in (0, 1, 17):
             yield worker._generate_state(seed, number)
+
+
+@case
+def updates_of_weak_dictionaries(torch):
+    weak = torch.utils.weak
+    a, b, c = torch.ones(2), torch.ones(2), torch.ones(2)
+    found = weak.WeakIdKeyDictionary({a: 1})
+    found.update([(b, 2), (a, 3)])
+    found.update({c: 4})
+    yield [found[key] for key in (a, b, c)], len(found)
+
+    class Failing:
+        def keys(self):
+            return iter([a, b])
+
+        def __getitem__(self, key):
+            if key is b:
+                raise ZeroDivisionError
+            return 9
+
+    yield attempt(found.update, Failing()), found[a], attempt(found.update, 3)
+    found.update(None)
+    yield attempt(found.update, name=1), len(found)

@@ -446,7 +446,7 @@ def _product_of_nans(begin: Tensor, axis: int, index: Tensor, data: Tensor) -> T
     none = fns.full(tuple(begin.shape), 0, data.dtype, data.device)
     number = none.scatter_add(axis, index, hidden.to(data.dtype))
     found = none.scatter_add(axis, index, fns.where(hidden, data, 0))
-    found = found * fns.where(number > 1, math.nan, 1.0)
+    found = found * fns.where(number > 1, math.nan, 1.0).to(data.dtype)
     return rest * fns.where(number > 0, found, 1)
 
 

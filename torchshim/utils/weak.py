@@ -116,6 +116,15 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         """The value of a key, which is put there first if it is missing."""
         return self.data.setdefault(self.ref_type(key, self._remove), default)
 
+    def update(self, dict: Any = None, **kwargs: Any) -> None:
+        """Takes over the items of a mapping, or of pairs of keys and values."""
+        if dict is not None and not hasattr(dict, "items"):
+            dict = dict_(dict)  # all of it, or nothing is taken over
+        for key, value in () if dict is None else dict.items():
+            self[key] = value
+        for key, value in kwargs.items():
+            self[key] = value
+
     def copy(self) -> WeakIdKeyDictionary:
         """Another dictionary of the same items."""
         return type(self)(dict(self.items()), *self._like())
