@@ -121,6 +121,14 @@ def archives_of_records(torch):
     with module._open_zipfile_reader(file) as archive:
         yield {name: archive.get_record(name) for name in (*records, "part")}
         yield archive.has_record("a"), archive.has_record("e")
+        at = archive.get_record_offset("c/d")
+        yield file.getvalue()[at : at + 4]
+    file = io.BytesIO()
+    with module._open_zipfile_writer(file) as archive:
+        archive.write_record("order", "little", 6)
+        archive.write_record_metadata("empty", 5)
+    with module._open_zipfile_reader(io.BytesIO(file.getvalue())) as archive:
+        yield archive.get_record("order"), archive.get_record("empty")
 
 
 @case.over("views.pt", "views.legacy.pt", "torchshim/views.pt")

@@ -23,7 +23,7 @@ from torchshim._derived import NEVER, fns, public
 from torchshim._functions.construct import sharing
 from torchshim._functions.creation import place
 from torchshim._functions.host_memory import shared_memory
-from torchshim._functions.rebuilding import user_state
+from torchshim._functions.rebuilding import in_slots
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage, announced
 from torchshim._overrides import handler_of
@@ -324,7 +324,7 @@ def _shallow(self: Tensor) -> Any:
     made._tmeta = self._tmeta.replace(leaf=True)
     rec.join(made, self)
     made._path = self._path
-    for name, value in user_state(self).items():
+    for name, value in (in_slots(self) | vars(self)).items():
         setattr(made, name, value)
     return made
 
@@ -337,6 +337,14 @@ _NO_COPY = (
     "intended behavior for new_empty() to return an instance of a different type."
 )
 
+_NO_CLONE = (
+    "The default implementation of __deepcopy__() for wrapper subclasses only works "
+    "for subclass types that implement clone() and for which cloning returns another "
+    "instance of the same subclass. You should either properly implement clone() for "
+    "your subclass or override __deepcopy__() if it is intended behavior for clone() "
+    "to return an instance of a different type."
+)
+
 
 def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy`: tensors that share memory share it afterwards as well."""
@@ -345,10 +353,14 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
     check_storage(self)
     if id(self) in memo:
         return memo[id(self)]
-    if handler_of(type(self)) is not None and type(self.new_empty([])) is not type(
-        self
-    ):
-        raise RuntimeError(_NO_COPY)
+    if handler_of(type(self)) is not None:
+        if self.device.type == "meta":  # PyTorch takes it for one that holds another
+            made = self.clone()
+            if type(made) is not type(self):
+                raise RuntimeError(_NO_CLONE)
+            return _with_attributes(made, self, memo)
+        if type(self.new_empty([])) is not type(self):
+            raise RuntimeError(_NO_COPY)
     rec, storage = local.rec, self._storage
     made = _new(type(self))
     made._slot = -1
@@ -371,10 +383,14 @@ def _deep(self: Tensor, memo: dict[int, Any]) -> Any:
         twin.add(made)
         made._path = self._path
         memo.setdefault(id(memo), []).append(storage)
-    memo[id(self)] = made
-    if self.grad is not None:
-        made.grad = copy.deepcopy(self.grad, memo)
-    for name, value in user_state(self).items():
+    return _with_attributes(made, self, memo)
+
+
+def _with_attributes(made: Tensor, source: Tensor, memo: dict[int, Any]) -> Tensor:
+    memo[id(source)] = made
+    if source.grad is not None:
+        made.grad = copy.deepcopy(source.grad, memo)
+    for name, value in (in_slots(source) | vars(source)).items():
         setattr(made, name, copy.deepcopy(value, memo))
     return made
 

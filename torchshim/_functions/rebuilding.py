@@ -5,6 +5,7 @@ The functions have PyTorch's names and arguments (`torch._utils`), as files name
 
 from __future__ import annotations
 
+import copyreg
 from collections import OrderedDict
 from typing import Any
 
@@ -45,9 +46,29 @@ def refuse_history(tensor: Tensor) -> None:
         )
 
 
-def user_state(tensor: Tensor) -> dict[str, Any]:
-    """The attributes that a program put on a tensor."""
-    return dict(vars(tensor))
+def in_slots(tensor: Tensor) -> dict[str, Any]:
+    """What an instance of a subclass has in slots that the subclass declares."""
+    kind = type(tensor)
+    if kind is Tensor:
+        return {}
+    names: Any = copyreg._slotnames  # type: ignore[attr-defined]
+    own = [name for name in names(kind) if name not in names(Tensor)]
+    return {name: getattr(tensor, name) for name in own if hasattr(tensor, name)}
+
+
+def user_state(tensor: Tensor) -> Any:
+    """What a program put on a tensor: its `__dict__`, with slots a pair of the two.
+
+    Or whatever a `__getstate__` of a subclass gives.
+    """
+    own = getattr(type(tensor), "__getstate__", _no_state)
+    if own is not _no_state:
+        return own(tensor)
+    slots = in_slots(tensor)
+    return (dict(vars(tensor)), slots) if slots else dict(vars(tensor))
+
+
+_no_state = getattr(object, "__getstate__", None)
 
 
 def set_user_state(tensor: Tensor, state: Any) -> None:

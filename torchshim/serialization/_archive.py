@@ -62,7 +62,12 @@ class Writer:
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """Adds a record: the first `size` bytes of these."""
+        data = data.encode() if isinstance(data, str) else data
         self.write(name, memoryview(data)[:size])
+
+    def write_record_metadata(self, name: str, size: int) -> None:
+        """Adds a record of so many bytes that are to be written later: zeros."""
+        self.write(name, bytes(size))
 
     def _write(self, name: str, data: Any) -> None:
         if not isinstance(data, bytes):
@@ -306,6 +311,10 @@ class Reader:
         return data
 
     get_record = read
+
+    def get_record_offset(self, name: str) -> int:
+        """Where in the file the bytes of a record begin."""
+        return self._directory.data_of(name, self._entry(name))
 
     def has_record(self, name: str) -> bool:
         """Whether there is a record of this name."""

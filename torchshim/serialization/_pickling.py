@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._attributes import Attributes
 from torchshim._core.dtypes import dtype, uint8
 from torchshim._core.layout import is_dense, layout
 from torchshim._core.storage import Storage
@@ -73,6 +74,7 @@ class Storages:
         # By key, in the order they were met: what they are read from.
         self.sources: dict[str, Tensor | Storage | UntypedStorage] = {}
         self._keys: dict[int, str] = {}
+        self._met: list[Any] = []  # kept alive, as what a `__reduce__` made may be gone
         self._kinds: dict[str, dtype] = {}
 
     def key(self, source: Tensor | Storage | UntypedStorage, kind: dtype) -> str:
@@ -86,12 +88,17 @@ class Storages:
             found = str(len(self.sources))
             self.sources[found] = source
         self._keys[id(source)] = found
+        self._met.append(source)
         if self._kinds.setdefault(found, kind) is not kind and size_of(source):
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as "
                 "different types"
             )
         return found
+
+    def keep(self, tensor: Tensor) -> None:
+        """Keeps a tensor, without which its storage may have no memory."""
+        self._met.append(tensor)
 
     def kind(self, key: str) -> dtype:
         """The dtype as which a storage is written."""
@@ -138,6 +145,7 @@ class _TensorPickler:
             tensor, source = obj.tensor, obj.tensor
             if tensor._storage is not None:
                 source = tensor._storage
+                self.storages.keep(tensor)
             return self._persistent(source, obj.kind, tensor._tmeta.device)
         if kind is TypedStorage:
             return self._persistent_storage(obj._untyped, obj.dtype)
@@ -253,7 +261,10 @@ def dump(
     # The pickler written in C cannot be told what name an object has.
     base = pickle._Pickler if pickle_module is pickle else pickle_module.Pickler
     mixin = _LegacyPickler if legacy else _TensorPickler
-    pickler = type("Pickler", (mixin, base), {})(file, protocol=protocol)
+    members: dict[str, Any] = {}
+    if issubclass(base, pickle._Pickler):  # `x.__dict__`, as files have it
+        members["dispatch"] = base.dispatch | {Attributes: base.save_dict}
+    pickler = type("Pickler", (mixin, base), members)(file, protocol=protocol)
     pickler.storages = Storages()
     pickler.dump(obj)
     return pickler.storages
