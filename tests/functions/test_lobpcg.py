@@ -66,6 +66,18 @@ def gradients(torch):
     yield attempt(lambda: torch.lobpcg(sparse, **steered)[0].sum().backward())
 
 
+@case(rtol=1e-5, atol=1e-6, why="the iteration stops within its own tolerance")
+def second_gradients(torch):
+    A, X = _matrix(torch, 7).requires_grad_(), _start(torch, 7)
+    weight = torch.arange(14.0, dtype=torch.float64).view(7, 2).requires_grad_()
+    for batch in (A, torch.stack([A, A + A])):
+        start = X.expand(*batch.shape[:-2], 7, 2).clone()
+        values, vectors = torch.lobpcg(batch, X=start, tol=1e-12)
+        total = (values**3).sum() + (weight * vectors**2).sum()
+        (first,) = torch.autograd.grad(total, A, create_graph=True)
+        yield torch.autograd.grad((first**2).sum(), (A, weight))
+
+
 @case
 def refused(torch):
     A, X = _matrix(torch, 7), _start(torch, 7)

@@ -190,7 +190,9 @@ def _eigenpairs(
     def derivative(primals: Any, tangents: Any) -> Any:
         if refusal:
             raise ValueError(f"lobpcg.backward {refusal}")
-        (A, _), (dA, _) = primals, tangents
+        (A, B), (dA, _) = primals, tangents
+        # Asked for again, so that a second derivative sees what they depend on.
+        values, vectors = known(A, B)
         image = dA @ vectors
         inner = adjoint(vectors) @ image
         # What is left when the known vectors are taken from all of them.
