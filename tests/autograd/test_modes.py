@@ -1,5 +1,7 @@
 """Grad mode and inference mode: contexts, decorators, what they change."""
 
+import contextlib
+import io
 import warnings
 
 from tests.oracle import attempt, case
@@ -495,3 +497,17 @@ def on_memory_from_outside_of_inference(torch):
     for tensor in (x, part, *others):
         detached = tensor.detach()
         yield detached.is_inference(), attempt(detached.add_, 1), memory
+
+
+@case
+def anomaly_whose_warning_is_an_error(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()) as text:
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            warnings.simplefilter("error")
+            y = x + 1
+            z = y**2
+            y += 1
+            yield attempt(z.sum().backward)
+    yield "Error detected in PowBackward0" in text.getvalue()

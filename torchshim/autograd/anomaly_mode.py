@@ -145,7 +145,11 @@ def _tell(recording: Any, event: Any) -> None:
         else:
             text = f"{what} Traceback of {kind}:\n{''.join(trace)}"
         where = f"torch/csrc/autograd/python_anomaly_mode.cpp:{line}"
-        warnings.warn(triggered(text, where), UserWarning, stacklevel=2)
+        try:
+            warnings.warn(triggered(text, where), UserWarning, stacklevel=2)
+        except Warning:
+            # A filter made it an error, which must not take the place of the first.
+            sys.excepthook(*sys.exc_info())
         parent = recording.parents.get(event.depth)
         if parent is None:
             return
