@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 from tests.oracle import attempt, case
 
@@ -48,3 +49,67 @@ def kernels_that_come_first(torch):
     lib.define("g(Tensor x) -> Tensor")
     yield torch.ops.early_lib.g(torch.ones(2))
     lib._destroy()
+
+
+@case
+def kernels_without_a_gradient(torch):
+    lib = torch.library.Library("no_gradient_lib", "DEF")
+    kernels = {
+        "apart(Tensor x, Tensor y) -> Tensor": lambda x, y: (x + y).detach().clone(),
+        "lists(Tensor[] xs) -> Tensor[]": lambda xs: [x.detach() * 2 for x in xs],
+        "integers(Tensor x) -> Tensor": lambda x: x.detach().to(torch.int64),
+        "tracked(Tensor x) -> (Tensor, Tensor)": lambda x: (x * 2, x.detach() * 3),
+        "written(Tensor(a!) x) -> Tensor(a!)": _written(torch),
+        "passed(Tensor x) -> Tensor": lambda x: x.detach() * 2,
+    }
+    for schema, kernel in kernels.items():
+        lib.define(schema)
+        lib.impl(schema.partition("(")[0], kernel, "CPU")
+    lib.impl("passed", torch.library.fallthrough_kernel, "Autograd")
+    ops = torch.ops.no_gradient_lib
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def told(results):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            total = sum((r * x).sum() for r in results)
+            grads = torch.autograd.grad(total, x, allow_unused=True)
+        texts = [str(w.message).partition(":")[2][2:40] for w in found]
+        return [(r.detach(), r.requires_grad) for r in results], grads, texts
+
+    for mode in ("warn", "nothing"):
+        torch._C._set_autograd_fallback_mode(mode)
+        yield torch._C._get_autograd_fallback_mode()
+        try:
+            yield told([ops.apart(torch.ones(2), x)])
+            yield told([ops.apart(torch.ones(2), x)])
+            yield told(ops.lists([x, torch.ones(2)]))
+            yield ops.integers(x), told(ops.tracked(x)), told([ops.passed(x)])
+            y = x.clone()
+            z = ops.written(y[:1])
+            yield z, y, told([y])
+            with torch.no_grad():
+                yield ops.apart(x, x).requires_grad
+        finally:
+            torch._C._set_autograd_fallback_mode("warn")
+    yield attempt(torch._C._set_autograd_fallback_mode, "error")
+
+
+def _written(torch):
+    def kernel(x):
+        with torch.no_grad():
+            return x.sin_()
+
+    return kernel
+
+
+@case
+def what_scripts_delete(torch):
+    lib = torch.library.Library("held_lib", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: x * 2, "CPU")
+    del lib.m
+    yield torch.ops.held_lib.f(torch.ones(2)), hasattr(lib, "m")
+    other = torch.library.Library("other_lib", "DEF")
+    other._destroy()
+    yield other.m

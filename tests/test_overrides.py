@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import pytest
 
@@ -580,3 +581,21 @@ def backward_passes_that_a_class_sees(torch):
         y = (x * 2).as_subclass(Refusing)
         error = attempt(function, y, x)
         yield type(error).__name__, str(error).partition(" on types")[0]
+
+
+@case
+def handlers_as_plain_methods(torch):
+    class Plain(torch.Tensor):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 1
+
+    x, before = Plain(), torch.is_warn_always_enabled()
+    for always in (True, True, False):
+        torch.set_warn_always(always)
+        try:
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                yield torch.abs(x), torch.nn.functional.dropout(x)
+        finally:
+            torch.set_warn_always(before)
+        yield [(w.category, str(w.message).partition(",")[0]) for w in found]

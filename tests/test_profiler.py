@@ -117,6 +117,18 @@ def what_is_counted(torch):
 
 
 @case
+def grouped_by_shape(torch):
+    with torch.autograd.profiler.profile(record_shapes=True) as found:
+        for rows in (1, 2, 2):
+            torch.ones(rows, 3).exp()
+    for flags in ({}, {"group_by_input_shape": True}):
+        averages = found.key_averages(**flags)
+        shown = [(e.count, e.input_shapes) for e in averages if e.key == "aten::exp"]
+        yield sorted(shown, key=str)
+    yield attempt(found.key_averages, group_by_input_shapes=True)
+
+
+@case
 def memory_and_operations(torch):
     x, weight = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
     nn = torch.nn.functional

@@ -25,7 +25,7 @@ from torchshim._core.device import device
 from torchshim._core.extent import raise_lack
 from torchshim._core.layout import layout, memory_format
 from torchshim._core.storage import TensorBase, plain_classes
-from torchshim._errors import Unsupported
+from torchshim._errors import Unsupported, warn_always
 from torchshim._function_modes import (
     ALL_DISABLED,
     SUBCLASSES_DISABLED,
@@ -155,7 +155,7 @@ def _warn_of_method(python: bool) -> None:
         where = "/__w/pytorch/pytorch/torch/csrc/utils/python_arg_parser.cpp:359.)"
         text = f"{_PLAIN_METHOD.format('`')} (Triggered internally at {where}"
         category = UserWarning
-        if text in _told:
+        if text in _told and not warn_always[0]:
             return
         _told.add(text)
     file, line = caller() or ("<unknown>", 0)

@@ -126,6 +126,7 @@ class Library:
         self._op_defs: set[str] = set()
         self._made: list[Operator] = []
         self._end = weakref.finalize(self, _forget_all, self._made)
+        self.m: list[Operator] | None = self._made  # scripts delete it
 
     def __repr__(self) -> str:
         key = self.dispatch_key
@@ -180,6 +181,8 @@ class Library:
             _early.setdefault(name, {})[key] = fn
             return
         if fn is fallthrough_kernel:
+            if key.startswith("Autograd"):
+                operator.tells_of_no_gradient = False
             return
         taken = key in operator.kernels and operator.kernels[key] is not fn
         if taken and not allow_override and operator in self._made:
@@ -211,6 +214,7 @@ class Library:
     def _destroy(self) -> None:
         """Takes back what was defined."""
         self._end()
+        self.m = None
         if _owned.get(self.ns) is self:
             del _owned[self.ns]
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import enum
 import importlib
+import os
+import sys
+import tempfile
+import types
 import unittest
 
 import numpy as np
@@ -182,6 +186,40 @@ def errors_that_depend_on_data_come_in_time(torch):
         TestErrors(f"test_{name}").run(result)
         yield name, ["IndexError: index 3" in text for _, text in result.errors]
         yield ["IndexError not raised" in text for _, text in result.failures]
+
+
+@case
+def texts_in_files(torch):
+    class Check(_module(torch, "common_utils").TestCase):
+        def test(self):
+            self.assertExpected("two\nlines\n", "part")
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = types.ModuleType("made_for_a_test")
+        made.__file__ = f"{folder}/test_made.py"
+        sys.modules[made.__name__] = made
+        Check.__module__, Check.__qualname__ = made.__name__, "Check"
+        try:
+            yield attempt(Check("test").assertExpected, 3)
+            os.mkdir(f"{folder}/expect")
+            for text in ("two\nlines\n", "others"):
+                with open(f"{folder}/expect/Check.test-part.expect", "w") as file:
+                    file.write(text)
+                result = unittest.TestResult()
+                Check("test").run(result)
+                yield len(result.errors), len(result.failures)
+        finally:
+            del sys.modules[made.__name__]
+
+
+@case
+def shapes_of_outputs_and_gradients(torch):
+    shapes = torch.autograd._calculate_shape
+    x, g = torch.ones(2, 3), torch.ones(4, 3, 2)
+    yield shapes(x, g, False), shapes(x, g, True)
+    nested = torch.nested.nested_tensor
+    x, g = nested([torch.ones(2, 3), torch.ones(1, 3)]), nested([torch.ones(3, 2)])
+    yield shapes(x, g, False), attempt(shapes, x, g, True)
 
 
 @case

@@ -18,7 +18,7 @@ from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._core.threads import keep
 from torchshim._derived import fns
-from torchshim._errors import triggered, warn_once
+from torchshim._errors import triggered, warn
 from torchshim._library.schema import FunctionSchema
 from torchshim._library.tags import Tag
 from torchshim.amp._settings import is_autocast_enabled
@@ -120,6 +120,8 @@ class Operator(ops.OpOverload):
         self.gradient: Gradient | None = None
         # Whether calls are one node of the graph: `custom_op`, `register_autograd`.
         self.opaque = False
+        # Whether a backward warns if there is no gradient (see `_without_gradient`).
+        self.tells_of_no_gradient = True
         self.vmap: Callable[..., Any] | None = None
         # Device type -> what autocast casts to there.
         self.casts: dict[str, Any] = {}
@@ -165,16 +167,9 @@ class Operator(ops.OpOverload):
             with no_grad():
                 return self.run(args, kwargs)
         result = self.run(args, kwargs)
-        if wanted and COMPOSITE not in self.kernels:
-            for tensor in tensors_in(result):
-                if tensor._tmeta.requires_grad:
-                    tensor.register_hook(self._warn)
-        return result
-
-    def _warn(self, grad: Any) -> None:
-        where = "torch/csrc/autograd/autograd_not_implemented_fallback.cpp:76"
-        text = triggered(_NO_GRADIENT.format(self.name()), where)
-        warn_once(text, key="autograd fallback")
+        if not wanted or COMPOSITE in self.kernels or not self.tells_of_no_gradient:
+            return result
+        return _without_gradient(self, result, leaves)
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls the kernel for the arguments' device."""
@@ -400,6 +395,81 @@ def _apply(operator: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
     leaves, call.spec = tree.tree_flatten((*args, call), is_leaf=_of_tensors)
     found = operator.node.apply(*leaves)
     return tree.tree_unflatten(list(found), call.out_spec)
+
+
+# What comes of a gradient through an operator that has none: "warn" or "nothing".
+_fallback = ["warn"]
+
+
+def get_autograd_fallback_mode() -> str:
+    """Whether backward warns of operators without a gradient, "warn" or "nothing"."""
+    return _fallback[0]
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    """Sets it. Raises: RuntimeError."""
+    if mode == "error":
+        raise RuntimeError("NYI: mode='error'")
+    if mode not in ("warn", "nothing"):
+        raise RuntimeError(f"Unsupported AutogradFallbackMode: {mode}")
+    _fallback[0] = mode
+
+
+def _warning_of(operator: Operator) -> Callable[..., None]:
+    where = "torch/csrc/autograd/autograd_not_implemented_fallback.cpp:76"
+    text = triggered(_NO_GRADIENT.format(operator.name()), where)
+    return lambda grad=None: warn(text, UserWarning)
+
+
+class _NoGradient(Function):
+    """Results of an operator without a gradient: backward warns, and gives none."""
+
+    @staticmethod
+    def forward(ctx: Any, tell: Callable[[], None], result: Any, *leaves: Any) -> Any:
+        ctx._tell = tell
+        ctx.set_materialize_grads(False)
+        return tuple(result)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        ctx._tell()
+        return (None,) * len(ctx.needs_input_grad)
+
+
+_NoGradient._backward_cls.__name__ = "WarnNotImplemented"
+
+
+def _without_gradient(operator: Operator, result: Any, leaves: Sequence[Any]) -> Any:
+    """The results, of which a backward tells that they lead nowhere.
+
+    What the kernel left a history is only watched. What the operator writes to gets
+    none: a program may have a view of it.
+    """
+    if _fallback[0] == "nothing":
+        return result
+    tell = _warning_of(operator)
+    outs, spec = tree.tree_flatten(result, is_leaf=_of_tensors)
+    aliases = [r.alias_info for r in operator._schema.returns]
+    writes = [alias is not None and alias.is_write for alias in aliases]
+    told: list[int] = []
+    for i, out in enumerate(outs):
+        if not isinstance(out, TensorBase):
+            continue
+        written = len(writes) == len(outs) and writes[i]
+        if out._tmeta.requires_grad:
+            tensors: list[Any] = [out]
+            base = out._base if written else None  # type: ignore[attr-defined]
+            if base is not None and base.requires_grad:
+                tensors.append(base)
+            for tensor in tensors:
+                tensor.register_hook(tell)
+        elif not written and (out.dtype.is_floating_point or out.dtype.is_complex):
+            told.append(i)
+    if told:
+        given = tuple(outs[i] for i in told)
+        for i, out in zip(told, _NoGradient.apply(tell, given, *leaves), strict=True):
+            outs[i] = out
+    return tree.tree_unflatten(outs, spec)
 
 
 def _node_of(operator: Operator) -> type[Any]:

@@ -92,6 +92,10 @@ def _calculate_shape(
         if is_grads_batched:
             raise RuntimeError("Batched grads are not supported with GradientEdge")
         return _edge_meta(output).shape, grad.shape
+    if output.is_nested and output.layout.name == "strided":
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with Nested Tensor.")
+        return output._nested_tensor_size(), grad._nested_tensor_size()
     return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
 
 

@@ -340,9 +340,15 @@ class profile:
             raise AssertionError("export_stacks() requires with_stack=True")
         self._events().export_stacks(path, metric)
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
         """As `EventList.key_averages`."""
-        return self._events().key_averages(*args, **kwargs)
+        by = group_by_input_shape, group_by_stack_n, group_by_overload_name
+        return self._events().key_averages(*by)
 
     def total_average(self) -> Any:
         """As `EventList.total_average`."""

@@ -160,7 +160,7 @@ class FunctionEventAvg(_Times):
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
-        self.input_shapes: list[Any] = []
+        self.input_shapes: Any = []  # "" where shapes are not told apart
         self.stack: list[str] = []
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
@@ -272,7 +272,7 @@ class EventList(list[Any]):
                 key.extend(event.stack[:group_by_stack_n])
             average = found.setdefault(tuple(key), FunctionEventAvg()).add(event)
             if not group_by_input_shapes:
-                average.input_shapes = []
+                average.input_shapes = ""
             average.stack = event.stack[:group_by_stack_n]
         return EventList(found.values(), self._profile_memory, self._with_flops)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import re
+import sys
 import unittest
 import unittest.case
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -234,6 +237,19 @@ class TestCase(unittest.TestCase):
     ) -> None:
         """The text, or what is there as text, is this one."""
         self.assertMultiLineEqual(expect, str(actual))
+
+    def assertExpected(self, s: str, subname: str | None = None) -> None:
+        """The text is that of a file beside the test's, named after the test."""
+        if not isinstance(s, str):
+            raise TypeError("assertExpected is strings only")
+        module = type(self).__module__
+        name = self.id().removeprefix(f"{module}.")
+        name = f"{name}-{subname}" if subname else name
+        beside = Path(os.path.realpath(str(sys.modules[module].__file__))).parent
+        file = beside / "expect" / f"{name}.expect"
+        if not file.exists():
+            raise RuntimeError(f"{file} is missing; the text was:\n\n{s}")
+        self.assertMultiLineEqual(file.read_text(), s)
 
     def assertGreaterAlmostEqual(
         self,
