@@ -1,7 +1,6 @@
 """`torch.library`: namespaces, dispatch keys and kernels that come first."""
 
-from __future__ import annotations
-
+import logging
 import re
 import warnings
 
@@ -113,3 +112,77 @@ def what_scripts_delete(torch):
     other = torch.library.Library("other_lib", "DEF")
     other._destroy()
     yield other.m
+
+
+@case
+def types_that_schemas_do_not_have(torch):
+    lib = torch.library.Library("types_lib", "FRAGMENT")
+    for schema in (
+        "f(Tensor a) -> asdf",
+        "f(Tensor a, asdf[] b, Tensor c) -> ()",
+        "f(int64_t a) -> Tensor",
+        "f(double? a) -> Tensor",
+        "types_lib::f(Dimname x) -> ()",
+        "f(std::string x) -> ()",
+        "f(t x) -> t",
+    ):
+        yield attempt(lib.define, schema)
+    made = torch.library.custom_op(
+        "types_lib::g", mutates_args=(), schema="(a b) -> ()"
+    )
+    yield attempt(made, lambda b: None)
+    yield attempt(torch.library.impl, "types_lib::h", "somethingsomething")
+    lib.define("k(ScalarType x=float64, int y=3, Device z='cpu') -> ()")
+    schema = torch.ops.types_lib.k.default._schema
+    yield str(schema), [a.default_value for a in schema.arguments]
+
+
+@case
+def tensors_by_name_only(torch):
+    lib = torch.library.Library("named_lib", "FRAGMENT")
+    lib.define("f(Tensor x, *, Tensor[]? y) -> Tensor")
+    lib.define("g(Tensor x, *, float y) -> Tensor")
+    for name in ("named_lib::f", "named_lib::g"):
+        yield attempt(torch.library.register_autograd, name, lambda ctx, g: g)
+        yield attempt(torch.library.register_vmap, name, lambda *args: args[2])
+
+
+@case
+def custom_operators_that_write_to_lists(torch):
+    @torch.library.custom_op("writes_lib::f", mutates_args={"y", "z", "w"})
+    def f(
+        x: torch.Tensor,
+        y: torch.Tensor | None,
+        z: list[torch.Tensor],
+        w: list[torch.Tensor | None],
+    ) -> None:
+        return
+
+    x, y, *zs = (torch.ones(2) for _ in range(5))
+    f(x, y, zs[:2], [zs[2], None])
+    yield [t._version for t in (x, y, *zs)]
+    f(x, None, [], [None])
+    yield [t._version for t in (x, y, *zs)]
+
+
+@case
+def kernels_switched_off(torch):
+    @torch.library.custom_op("switched_lib::f", mutates_args=())
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    f.register_kernel("cpu")(lambda x: x + 2)
+    told = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage().replace("  ", " "))
+    logger = logging.getLogger("torch._library.custom_ops")
+    logger.addHandler(handler)
+    try:
+        for device in ("gpu", "cpu"):
+            for enabled in (True, False):
+                with f.set_kernel_enabled(device, enabled=enabled):
+                    with f.set_kernel_enabled(device, enabled=enabled):
+                        yield f(torch.zeros(1))
+    finally:
+        logger.removeHandler(handler)
+    yield told

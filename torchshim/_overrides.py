@@ -155,9 +155,10 @@ def _warn_of_method(python: bool) -> None:
         where = "/__w/pytorch/pytorch/torch/csrc/utils/python_arg_parser.cpp:359.)"
         text = f"{_PLAIN_METHOD.format('`')} (Triggered internally at {where}"
         category = UserWarning
-        if text in _told and not warn_always[0]:
-            return
-        _told.add(text)
+        if not warn_always[0]:
+            if text in _told:
+                return
+            _told.add(text)
     file, line = caller() or ("<unknown>", 0)
     warnings.warn_explicit(text, category, file, line)
 

@@ -24,6 +24,7 @@ from torchshim._library.custom_ops import (
     custom_op,
     register_cast,
     register_gradient,
+    register_rule,
 )
 from torchshim._library.infer import infer_schema
 from torchshim._library.operators import (
@@ -149,7 +150,7 @@ class Library:
                 + _OTHER_NAMESPACE.format(self.ns, "(unique) TORCH_LIBRARY")
             )
         qualified = f"{self.ns}::{short}"
-        parsed = parse_schema(qualified + schema[len(name) :])
+        parsed = parse_schema(qualified + schema[len(name) :], schema)
         self._made.append(_define(self.ns, parsed, marks))
         self._op_defs.add(f"{self.ns}::{name}")
         for key, kernel in _early.pop(qualified, {}).items():
@@ -304,7 +305,7 @@ def impl(
             return function
 
         return decorate
-    kinds = (types,) if isinstance(types, str) else tuple(types)
+    keys = [key_of(t) for t in ((types,) if isinstance(types, str) else types)]
     namespace = _parts(qualname)[0] if isinstance(qualname, str) else qualname.namespace
 
     def register(function: Callable[..., Any]) -> None:
@@ -312,8 +313,8 @@ def impl(
         if library is None:
             library = Library(namespace, "FRAGMENT")
             _kept.append(library)
-        for kind in kinds:
-            library.impl(qualname, function, key_of(kind))
+        for key in keys:
+            library.impl(qualname, function, key)
 
     if func is not None:
         return register(func)
@@ -428,7 +429,7 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -
     operator, _ = _of(op)
 
     def register(function: Callable[..., Any]) -> None:
-        operator.vmap = function
+        register_rule(operator, function)
 
     return register if func is None else register(func)
 

@@ -23,7 +23,7 @@ from torchshim._library.schema import parse_schema
 from torchshim._library.tags import Tag
 from torchshim.amp.autocast_mode import is_autocast_available
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("torch._library.custom_ops")
 
 # The operators defined by `custom_op`, by their qualified names.
 OPDEFS: dict[str, CustomOpDef] = {}
@@ -100,7 +100,7 @@ class CustomOpDef:
         self._backend_fns: dict[str | None, Callable[..., Any]] = {}
         self._abstract_fn: Callable[..., Any] | None = None
         self._disabled_kernel: set[str | None] = set()
-        parsed = parse_schema(f"{self._qualname}{schema}")
+        parsed = parse_schema(f"{self._qualname}{schema}", f"{name}{schema}")
         out = Tag.out in self._tags
         for argument in parsed.arguments:
             if argument.kwarg_only and argument.type.of_tensors and not out:
@@ -260,7 +260,7 @@ class CustomOpDef:
         """
 
         def register(function: Callable[..., Any]) -> None:
-            self._opoverload.vmap = function
+            register_rule(self._opoverload, function)
 
         return register if func is None else register(func)
 
@@ -297,8 +297,15 @@ def register_gradient(
             f"with schema {schema}. Please create a functional operator and register "
             "an autograd formula for that."
         )
+    schema.check_keyword_only("register_autograd")
     operator.gradient = Gradient(backward, setup_context)
     operator.opaque = True
+
+
+def register_rule(operator: Operator, function: Callable[..., Any]) -> None:
+    """What an operator does under `vmap`. Raises: NotImplementedError."""
+    operator._schema.check_keyword_only("register_vmap")
+    operator.vmap = function
 
 
 def register_cast(operator: Operator, device_type: Any, dtype: Any) -> None:

@@ -176,8 +176,8 @@ class Operator(ops.OpOverload):
         schema = self._schema
         if schema.is_mutable and self.opaque:
             for argument, value in self.written(args, kwargs):
-                if argument.type.of_tensors and value is not None:
-                    increment_version(value)
+                if argument.type.of_tensors:
+                    increment_version(tuple(tensors_in(value)))
         kernel = self.kernel_for(args, kwargs)
         return schema.returned(kernel(*args, **kwargs))
 

@@ -28,6 +28,26 @@ _CAST = (
     "Unable to cast Python instance of type {} to C++ type '?' (#define "
     "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
 )
+_TYPES = frozenset(
+    """
+    Any AnyClassType AnyEnumType Capsule ConstQuantizerPtr Device DeviceIndex Generator
+    Layout MemoryFormat None NoneType QScheme Quantizer Scalar ScalarType Storage Stream
+    SymBool SymInt Tensor bool complex float int str
+    """.split()
+)
+_UNKNOWN = (
+    "unknown type specifier. Common valid schema types include Tensor, SymInt, int, "
+    "float, bool, Scalar; for a full list, please see https://github.com/pytorch/"
+    "pytorch/blob/main/aten/src/ATen/native/README.md#func "
+)
+# Types of C++, for which there are others.
+_OF_CPP = {
+    "int64_t": "Use `SymInt` or `int` instead of `int64_t` in an operator's schema "
+    "string. `SymInt` corresponds to c10::SymInt in C++ while `int` in schema "
+    "corresponds to the int64_t type in C++.",
+    "double": "Use `float` instead of `double` in an operator's schema string. `float` "
+    "in schema corresponds to the double type in C++",
+}
 _TYPE = re.compile(
     r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<inner>\?)?"
     r"(?P<list>\[\d*\])?(?P<optional>\?)?$"
@@ -86,10 +106,15 @@ class Type(NamedTuple):
         return found
 
 
-def parse_type(text: str) -> Type:
+def parse_type(text: str, schema: str) -> Type:
+    """A type within a schema, which errors show. Raises: RuntimeError."""
     found = _TYPE.match(text)
-    if found is None:
-        raise RuntimeError(f"not a type of a schema: {text!r}")
+    base = text.partition(":")[0] if found is None else found["base"]
+    if found is None or base not in _TYPES:
+        at = re.search(rf"(?<!\w){re.escape(base)}(?!\w)", schema)
+        below = " " * (0 if at is None else at.start()) + "~" * len(base)
+        what = _OF_CPP.get(base, _UNKNOWN)
+        raise RuntimeError(f"\n{what}:\n{schema}\n{below} <--- HERE\n")
     alias = None
     if found["alias"] is not None:
         names = frozenset(re.findall(r"\w+", found["alias"].partition("->")[0]))
@@ -168,7 +193,10 @@ class Argument:
         self.kwarg_only = kwarg_only
         self.alias_info = kind.alias
         self._default = default
-        self.default_value = None if default is None else _value(default, kind)
+        # What kernels get, and what it is called: a dtype by its number.
+        self.default = None if default is None else _value(default, kind)
+        is_dtype = isinstance(self.default, dtypes.dtype)
+        self.default_value = self.default.index if is_dtype else self.default
 
     def has_default_value(self) -> bool:
         return self._default is not None
@@ -221,6 +249,14 @@ class FunctionSchema:
 
     __repr__ = __str__
 
+    def check_keyword_only(self, what: str) -> None:
+        """Refuses tensors that are given by name only. Raises: NotImplementedError."""
+        if any(a.kwarg_only and a.type.of_tensors for a in self.arguments):
+            raise NotImplementedError(
+                f"{what} with kwarg-only Tensor args. In the original definition of "
+                f"the op, please make your tensors not kwarg-only. Got: {self}"
+            )
+
     @property
     def is_functional(self) -> bool:
         """Whether nothing is written to, and no result shows an argument's memory."""
@@ -253,7 +289,7 @@ class FunctionSchema:
             elif argument.name in rest:
                 value = rest.pop(argument.name)
             elif argument.has_default_value():
-                values[argument.name] = argument.default_value
+                values[argument.name] = argument.default
                 continue
             else:
                 raise RuntimeError(
@@ -286,7 +322,7 @@ class FunctionSchema:
         for argument, value in zip(
             reversed(self.arguments[: len(args)]), reversed(args), strict=True
         ):
-            default = argument.default_value
+            default = argument.default
             same = type(value) is type(default) and (value is None or value == default)
             if not argument.has_default_value() or not same:
                 break
@@ -333,8 +369,12 @@ def _pieces(text: str) -> list[str]:
     return [*found, last] if last else found
 
 
-def parse_schema(text: str) -> FunctionSchema:
-    """Reads a schema; raises RuntimeError where it is none."""
+def parse_schema(text: str, given: str | None = None) -> FunctionSchema:
+    """Reads a schema; raises RuntimeError where it is none.
+
+    `given`: the schema as it was written, where it had no namespace.
+    """
+    given = text if given is None else given
     found = re.match(r"\s*([\w:.]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", text, re.DOTALL)
     if found is None:
         raise RuntimeError(f"expected a schema like 'name(Tensor x) -> Tensor': {text}")
@@ -349,7 +389,7 @@ def parse_schema(text: str) -> FunctionSchema:
         if not kind:
             raise RuntimeError(f"an argument without a name or a type: {text}")
         value = default.strip() or None
-        arguments.append(Argument(called, parse_type(kind), value, keyword_only))
+        arguments.append(Argument(called, parse_type(kind, given), value, keyword_only))
     if results.startswith("(") and results.endswith(")"):
         results = results[1:-1]
     returns = []
@@ -357,5 +397,5 @@ def parse_schema(text: str) -> FunctionSchema:
         kind, _, called = piece.strip("()").partition(" ") if piece else ("", "", "")
         # A single result in a tuple has brackets of its own, as has an alias.
         kind = kind + ")" if kind.count("(") > kind.count(")") else kind
-        returns.append(Argument(called, parse_type(kind), None, False))
+        returns.append(Argument(called, parse_type(kind, given), None, False))
     return FunctionSchema(name, arguments, returns)
