@@ -61,3 +61,18 @@ def not_mapped(torch):
     out = torch.empty(3)
     yield torch.vmap(lambda t: t + torch.sin(torch.ones(3), out=out))(torch.ones(2, 3))
     yield out
+
+
+@case.lines("""
+rand(3, out=y)
+normal(x, y, out=y)
+normal(0.0, 1.0, (3,), out=y)
+bernoulli(x, out=y)
+multinomial(x, 2, out=n)
+randperm(3, out=n)
+""")
+def random_numbers_not_mapped(torch, line):
+    known = {"torch": torch, "x": torch.ones(3), "y": torch.ones(3)}
+    call = eval(f"lambda t: torch.{line}", known | {"n": torch.ones(3).long()})
+    for randomness in ("same", "different", "error"):
+        yield attempt(torch.vmap(call, randomness=randomness), torch.ones(2, 3))

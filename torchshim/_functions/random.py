@@ -320,6 +320,8 @@ def randperm(
 
     draw = Draw("permutation")
     flag = bool(requires_grad)
+    if out is not None:
+        check_no_out()
     result = _drawn("randperm", (count,), draw, chosen, device, generator, flag)
     return result if out is None else into(out, result)
 
@@ -485,4 +487,5 @@ def normal(
         return _of_size("normal", draw, (size,), None, *rest)
     if out is None:
         return normal_of(mean, std, generator)
+    check_no_out()
     return normal_into(out, mean, std, generator)

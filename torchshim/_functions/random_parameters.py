@@ -31,7 +31,12 @@ from torchshim._functions._arguments import (
 )
 from torchshim._functions.creation import into, place
 from torchshim._functions.draws import NORMAL, UNIFORM, Draw, drawn
-from torchshim._functions.random_examples import check_parameters, examples, whole
+from torchshim._functions.random_examples import (
+    check_no_out,
+    check_parameters,
+    examples,
+    whole,
+)
 from torchshim._functions.resizing import resize_output, take_size
 from torchshim._ops.matmul import broadcast_shapes
 from torchshim._out import followed, refuse_followed
@@ -124,6 +129,8 @@ def bernoulli(
     meta = input._tmeta
     shape = tuple(meta.shape)
     engine = engine_of(generator, "bernoulli", meta.device)
+    if out is not None:
+        check_no_out()
     if p is None:
         check_parameters(input)
         if out is not None:
@@ -184,6 +191,8 @@ def multinomial(
     """
     only_bools(replacement)
     tensor_argument("multinomial", "input", 1, input)
+    if out is not None:
+        check_no_out()
     count = as_index(num_samples)
     if count is None:
         raise TypeError(wrong("multinomial", "num_samples", 2, "int", num_samples))
