@@ -10,6 +10,7 @@ import tempfile
 import types
 import unittest
 
+import hypothesis
 import numpy as np
 
 from tests.oracle import attempt, case
@@ -40,6 +41,29 @@ def what_is_equal(torch):
         yield equal(a, b, "said")
     yield equal({"a": 1}, {"b": 1}), equal(one, torch.ones(3)), equal(torch.ones(3), 1)
     yield equal(np.array(["a"]), np.array(["b"])), equal(1.0, 1.1), equal(int, float)
+
+
+@case
+def arrays_that_hypothesis_draws(torch):
+    drawn = _module(torch, "hypothesis_utils")
+    found = set()
+
+    @hypothesis.settings(max_examples=20, deadline=None, derandomize=True)
+    @hypothesis.given(
+        drawn.tensor(shapes=((2, 3), (4,)), dtype=np.double),
+        drawn.tensor(shapes=(6,)),
+        drawn.tensor(drawn.array_shapes(1, 2), elements=drawn.floats(0, 1)),
+    )
+    def look(either, line, small):
+        for x, qparams in (either, line, small):
+            assert np.isfinite(x).all() and qparams is None
+        assert small[0].ndim < 3 and ((small[0] >= 0) & (small[0] <= 1)).all()
+        assert (np.abs(either[0]) <= 1e6).all()
+        found.update(("either", either[0].dtype, n) for n in either[0].shape)
+        found.add(("line", line[0].dtype, *line[0].shape))
+
+    look()
+    yield sorted(map(str, found))
 
 
 @case(warnings=False)

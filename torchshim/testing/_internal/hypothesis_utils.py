@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from torchshim._errors import unsupported
+import numpy as np
 
-per_channel_tensor = unsupported(
-    "testing._internal.hypothesis_utils.per_channel_tensor", "nothing is quantized"
+from torchshim._errors import refused, unsupported
+
+_WHY = "nothing is quantized"
+
+globals().update(
+    refused(
+        __name__,
+        "assume_not_overflowing per_channel_tensor qparams tensor_conv",
+        _WHY,
+    )
 )
 
 
@@ -36,3 +44,29 @@ def array_shapes(
     if max_numel is None:
         return found
     return found.filter(lambda shape: math.prod(shape) <= max_numel)
+
+
+def floats(*args: Any, **kwargs: Any) -> Any:
+    """Floats that float32 has, if no other `width` is given."""
+    from hypothesis import strategies
+
+    return strategies.floats(*args, **{"width": 32, **kwargs})
+
+
+def tensor(
+    shapes: Any = None, elements: Any = None, qparams: Any = None, dtype: Any = "f4"
+) -> Any:
+    """Pairs of a finite NumPy array, whose shape is one of `shapes`, and None."""
+    from hypothesis import strategies
+    from hypothesis.extra import numpy as hypothesis_numpy
+
+    if qparams is not None:
+        unsupported("testing._internal.hypothesis_utils.tensor(qparams=)", _WHY)()
+    if not isinstance(shapes, strategies.SearchStrategy):
+        shapes = strategies.sampled_from(shapes)
+    if elements is None:
+        elements = floats(-1e6, 1e6, allow_nan=False)
+    drawn = shapes.flatmap(
+        lambda shape: hypothesis_numpy.arrays(dtype, shape, elements=elements)
+    )
+    return drawn.filter(lambda x: np.isfinite(x).all()).map(lambda x: (x, None))
