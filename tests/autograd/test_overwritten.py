@@ -482,3 +482,16 @@ def by_a_hook_on_what_is_asked_for(torch, asked, several):
             out = torch.stack(y.unbind()) if several else y
             wanted = [x] if asked == "operand" else [x, y]
             yield attempt(torch.autograd.grad, out.mean(), wanted)
+
+
+@case.over(pool=["max_pool", "adaptive_max_pool"], n=[1, 2, 3])
+def places_of_the_largest(torch, pool, n):
+    function = getattr(torch.nn.functional, f"{pool}{n}d")
+    x = torch.arange(2.0 * 4**n).reshape(1, 2, *(4,) * n).requires_grad_()
+    largest, places = function(x, 2, return_indices=True)
+    largest.sum().backward(retain_graph=True)
+    yield x.grad, places
+    places.add_(1)
+    refused = attempt(largest.sum().backward)
+    # A signal is pooled as an image, of whose places the error tells.
+    yield type(refused) if n == 1 else refused, x.grad

@@ -100,6 +100,18 @@ def of_fixed_operands(torch, line):
     yield attempt(eval, line, names)
 
 
+@case(warnings=False).over(pool=["adaptive_avg_pool", "adaptive_max_pool"], n=[1, 2, 3])
+def of_windows_of_nothing(torch, pool, n):
+    function = getattr(torch.nn.functional, f"{pool}{n}d")
+    x = torch.ones((2, 3, 4, 5, 2)[: n + 2], requires_grad=True)
+    for sizes in (0, (2, 0, 1)[3 - n :] if n > 1 else (0,)):
+        for input in (x, x[0], x[:0]):
+            y = function(input, sizes)
+            yield y, attempt(y.sum().backward)
+        given = (x.detach(),)
+        yield torch.func.jvp(lambda x, to=sizes: function(x, to), given, given)
+
+
 @case
 def unpacked_integers(torch):
     """Hooks that give integers in the place of a leaf, of a number, and of a result."""

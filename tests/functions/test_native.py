@@ -36,6 +36,14 @@ torch.native_batch_norm(x[:1], None, None, y[:3] * 1, None, True, 0.1, 0.0)
 torch.native_group_norm(x.view(1, 2, 3), None, None, 1, 2, 3, 1, 1e-5)
 torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5, out=(z, w, v))
 torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5, out=(z, w))
+torch.batch_norm_update_stats(x, None, None, 0.1)
+torch.batch_norm_update_stats(x.half(), z.new_zeros(3), w.new_ones(3), 0.1)
+[r := torch.zeros(3), torch.batch_norm_update_stats(x + g[0, 0], r, r + 1, 0.2)]
+[r := torch.ones(3), torch.batch_norm_update_stats(x, None, r, 0.5)]
+[attempt(torch.batch_norm_update_stats, v, z, z, 1) for v in (x[0], x[0, 0], x[:0])]
+attempt(torch.batch_norm_update_stats, x.long(), None, None, 0.5)
+attempt(torch.batch_norm_update_stats, x, y[:3].double(), None, 0.5)
+attempt(torch.batch_norm_update_stats(g, None, None, 0.5)[0].sum().backward)
 torch._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5)
 torch._native_batch_norm_legit(x.half(), y[:3], None, y[1:4] * 1, y[3:], True, 0.1, 1)
 torch._native_batch_norm_legit_no_training(x, None, None, y[:3], y[1:4], 0.1, 1e-5)

@@ -486,6 +486,7 @@ class SavedValues(Present):
     def name_now(self, recording: Recording, event: State, slot: int) -> str | None:
         """The node of the tensor that was saved, as it is by now."""
         source = self.event((recording, slot))
+        meta = source.metas[slot - source.slot]
         if event.slot <= slot < event.n_slots:
             piece = recording.pieces.get(slot)
             view = None if piece is None else piece[0]()
@@ -493,8 +494,7 @@ class SavedValues(Present):
             if view is not None and view._slot < 0:
                 if view._path[-1][0].view.strided:
                     return "AsStridedBackward0"
-            return grad_name(source)
-        meta = source.metas[slot - source.slot]
+            return grad_name(source) if meta.requires_grad else None  # positions
         if meta.requires_grad and not meta.leaf:
             made = source
             if slot in recording.hists:

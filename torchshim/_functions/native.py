@@ -18,7 +18,7 @@ from torchshim._functions.indexing import SKIP, index_dtype, is_mask, take_tenso
 from torchshim._functions.linalg import OTHER_NORM
 from torchshim._functions.memory import write_into
 from torchshim._functions.nn_layers import embedding_bag as _embedding_bag
-from torchshim._functions.nn_normalization import normalized_batch
+from torchshim._functions.nn_normalization import normalized_batch, update_running
 from torchshim._functions.random_fill import bernoulli_
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import check_outs
@@ -105,6 +105,24 @@ def native_batch_norm(
     pairs = zip((result, *means), out, strict=True)
     given = (input, weight, bias)
     return tuple(write_into(None, r, o, given, _OTHER_TYPE) for r, o in pairs)
+
+
+@public
+def batch_norm_update_stats(
+    input: Any, running_mean: Any, running_var: Any, momentum: float
+) -> tuple[Tensor, Tensor]:
+    """The means of a batch's channels and their variances; running ones follow them.
+
+    The variances that are given are biased, the running ones move to unbiased ones.
+
+    >>> import torchshim as torch
+    >>> mean, x = torch.zeros(1), torch.tensor([[1.0], [3.0]])
+    >>> torch.batch_norm_update_stats(x, mean, None, 0.5), mean
+    ((tensor([2.]), tensor([1.])), tensor([1.]))
+    """
+    found = fns.batch_statistics(input, running_mean, running_var)
+    update_running(input, running_mean, running_var, momentum, False)
+    return found
 
 
 @public

@@ -103,7 +103,7 @@ def normalized_batch(
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
     _verify_running(mean, var)
     out = fns.batch_norm_train(input, weight, bias, eps)
-    _update(input, mean, var, momentum, False)
+    update_running(input, mean, var, momentum, False)
     return out
 
 
@@ -124,9 +124,10 @@ _MAPPED_INPUT = (
 )
 
 
-def _update(
+def update_running(
     input: Tensor, mean: Any, var: Any, momentum: float, by_sample: bool
 ) -> None:
+    """Running statistics move towards those of a batch."""
     if input._tmeta.batch:
         levels = dict(input._tmeta.batch)
         for x in (mean, var):
@@ -324,7 +325,7 @@ def _instance_norm(
         return fns.instance_norm_eval(input, weight, bias, mean, var, eps)
     _verify_running(mean, var)
     out = fns.instance_norm_train(input, weight, bias, eps)
-    _update(input, mean, var, momentum, True)
+    update_running(input, mean, var, momentum, True)
     return out
 
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from torchshim._core.extent import COUNTS, check_extent, too_many_elements
+from torchshim._core.linearize import is_forward
 from torchshim._core.op import Array
 from torchshim._ops._common import (
     BOOL,
@@ -21,7 +23,7 @@ from torchshim._ops._common import (
 )
 from torchshim._ops._formats import signal_layout
 from torchshim._ops._windows import Ints, in_rows, largest_in_rows, positions_in
-from torchshim._ops.pooling import average_op, pool_op
+from torchshim._ops.pooling import WITH_PLACES, average_op, pool_op
 from torchshim._ops.reduction import mean
 
 # So many windows are taken one by one, which is faster than by their places.
@@ -111,11 +113,36 @@ def _is_one(n: int, input: Any, output_size: Any) -> bool:
     )
 
 
+def _nothing(n: int, pool: str, input: Array, sizes: Ints) -> Array:
+    """A result without elements, of which PyTorch refuses a gradient."""
+    shape = (*input.shape[:-n], *sizes)
+
+    @jax.custom_jvp
+    def empty(x: Array) -> Array:
+        return jnp.zeros(shape, x.dtype)
+
+    @empty.defjvp
+    def tangent(primals: Any, tangents: Any) -> Any:
+        if is_forward():
+            return empty(*primals), empty(*tangents)
+        name, given = pool, list(shape)
+        if n == 1:
+            name, given = pool.replace("1d", "2d"), [*shape[:-1], 1, shape[-1]]
+        first = next(i for i in range(1, len(given)) if not given[i])
+        raise RuntimeError(
+            f"{name}_backward(): Expected grad_output to have non-zero size for "
+            f"non-batch dimensions, but grad_output has sizes {given} with dimension "
+            f"{first} being empty"
+        )
+
+    return empty(input)
+
+
 def _in_uneven_rows(x: Array, axis: int, out: int) -> Array:
     """A dimension as windows; a short one has its last element twice."""
     bins = _bins(x.shape[axis], out)
-    reach = max((b - a for a, b in bins), default=1)
-    if out > _MANY or not out:
+    reach = max(b - a for a, b in bins)
+    if out > _MANY:
         places = [np.minimum(np.arange(a, a + reach), b - 1) for a, b in bins]
         return jnp.take(x, np.array(places, np.int64).reshape(out, reach), axis)
     rows = []
@@ -136,13 +163,15 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
     sizes = _adaptive_sizes(pool, input, output_size, n)
     kernel = "adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d"
     refuse(kernel, input, BOOL + INT + COMPLEX)
+    if 0 in sizes:
+        return _nothing(n, pool, input, sizes)
     x = widened(input)
     for i, out in enumerate(sizes):
         axis = x.ndim - n + i
         size = x.shape[axis]
         if out == size:
             continue
-        if out and size % out == 0:
+        if size % out == 0:
             x = in_rows(x, axis, out, size // out).mean(axis + 1)
         elif out > _MANY:
             counts = np.array([b - a for a, b in _bins(size, out)])
@@ -151,14 +180,12 @@ def _adaptive_avg(n: int, input: Array, output_size: Any) -> Array:
             rows = _in_uneven_rows(x, axis, out)
             x = jnp.where(whole.reshape(*whole.shape, *tail), rows, 0)
             x = x.sum(axis + 1) / counts.astype(x.dtype).reshape(-1, *tail)
-        elif out:
+        else:
             means = [
                 lax.slice_in_dim(x, a, b, axis=axis).mean(axis)
                 for a, b in _bins(size, out)
             ]
             x = jnp.stack(means, axis)
-        else:
-            x = lax.slice_in_dim(x, 0, 0, axis=axis)
     return x.astype(input.dtype)
 
 
@@ -193,11 +220,14 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     sizes = _adaptive_sizes(pool, input, output_size, n)
     kernel = "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu"
     refuse(kernel, input, BOOL + INT + COMPLEX)
+    if 0 in sizes:
+        nothing = _nothing(n, pool, input, sizes)
+        return nothing, jnp.zeros(nothing.shape, jnp.int64)
     x, at = input, positions_in(input, n)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         out, size = sizes[i], x.shape[axis]
-        if out and size % out == 0:
+        if size % out == 0:
             x, at = (in_rows(v, axis, out, size // out) for v in (x, at))
         else:
             x, at = (_in_uneven_rows(v, axis, out) for v in (x, at))
@@ -205,19 +235,19 @@ def _adaptive_max(n: int, input: Array, output_size: Any) -> tuple[Array, Array]
     return x, at
 
 
-@pool_op("SqueezeBackward1", signal_layout)
+@pool_op("SqueezeBackward1", signal_layout, **WITH_PLACES)
 def adaptive_max_pool1d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(1, input, output_size)
 
 
-@pool_op("AdaptiveMaxPool2DBackward0")
+@pool_op("AdaptiveMaxPool2DBackward0", **WITH_PLACES)
 def adaptive_max_pool2d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(2, input, output_size)
 
 
-@pool_op("AdaptiveMaxPool3DBackward0", layout=None)
+@pool_op("AdaptiveMaxPool3DBackward0", layout=None, **WITH_PLACES)
 def adaptive_max_pool3d(input: Array, output_size: Any) -> tuple[Array, Array]:
     """The largest elements of as many windows as asked for, and where they stand."""
     return _adaptive_max(3, input, output_size)

@@ -13,12 +13,17 @@ from torchshim._core.op import ANY, ORDER, POSITIVE, Array, Scalar, op
 from torchshim._core.promotion import DEFAULT
 from torchshim._ops import _shapes
 from torchshim._ops._common import (
+    BOOL,
+    COMPLEX,
+    INT,
     broadcast_shapes,
     check_fixed,
     is_known,
+    refuse,
     refuse_half,
     scalar_name,
     widened,
+    without_derivative,
 )
 from torchshim._ops._formats import channels_layout
 from torchshim._ops._normalization_checks import (
@@ -31,6 +36,7 @@ from torchshim._ops.activation import floating_only
 from torchshim._ops.arithmetic import check_difference
 from torchshim._ops.matmul import PRECISION
 from torchshim._ops.norm import p_norm
+from torchshim._ops.view_geometry import size_at
 from torchshim._ops.views import wrap_dim
 
 # The one number of an operator's that varies.
@@ -100,6 +106,28 @@ def batch_norm_train(
     check_batch_norm(input, weight=weight, bias=bias)
     out = standardized(widened(input), _but(input, 1), eps)
     return _scaled(out, weight, bias, _channels(input)).astype(input.dtype)
+
+
+@_private("NotImplemented", saves=())
+@without_derivative("aten::batch_norm_update_stats")
+def batch_statistics(
+    input: Array, running_mean: Array | None, running_var: Array | None
+) -> tuple[Array, Array]:
+    """The mean of every channel over the batch, and its variance."""
+    if input.ndim < 2:
+        size_at(input.shape, 1)  # raises
+    if not input.size:
+        raise RuntimeError(
+            "input tensor must have at least one element, but got input_sizes = "
+            f"{list(input.shape)}"
+        )
+    refuse("batch_norm_update_stats_cpu", input, BOOL + INT + COMPLEX)
+    check_batch_norm(input, running_mean=running_mean, running_var=running_var)
+    x = widened(input)
+    axes = _but(input, 1)
+    given = [r for r in (running_mean, running_var) if r is not None]
+    dtype = given[0].dtype if given else input.dtype
+    return x.mean(axes).astype(dtype), x.var(axes).astype(dtype)
 
 
 def _running_typecheck(

@@ -240,8 +240,14 @@ def _max_pool(
 _PLAIN = {"namespaces": (), "method": False, "out": False, "saves": ("input",)}
 
 
-def pool_op(node: str | Callable[..., str], layout: Any = channels_layout) -> Any:
-    return op(grad_fn=node, layout=layout, **_PLAIN)
+def pool_op(
+    node: str | Callable[..., str], layout: Any = channels_layout, **options: Any
+) -> Any:
+    return op(grad_fn=node, layout=layout, **{**_PLAIN, **options})
+
+
+# Of largest elements PyTorch's gradient also reads where they stand.
+WITH_PLACES: dict[str, Any] = {"saves": ("input", "result1")}
 
 
 def _pair(found: tuple[Array, Any]) -> tuple[Array, Array]:
@@ -262,7 +268,7 @@ def max_pool1d(
     return _max_pool(1, input, args, False)[0]
 
 
-@pool_op("SqueezeBackward1")
+@pool_op("SqueezeBackward1", **WITH_PLACES)
 def max_pool1d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -290,7 +296,7 @@ def max_pool2d(
     return _max_pool(2, input, args, False)[0]
 
 
-@pool_op("MaxPool2DWithIndicesBackward0")
+@pool_op("MaxPool2DWithIndicesBackward0", **WITH_PLACES)
 def max_pool2d_with_indices(
     input: Array,
     kernel_size: int | Ints,
@@ -318,7 +324,7 @@ def max_pool3d(
     return _max_pool(3, input, args, False)[0]
 
 
-@pool_op("MaxPool3DWithIndicesBackward0", volume_layout)
+@pool_op("MaxPool3DWithIndicesBackward0", volume_layout, **WITH_PLACES)
 def max_pool3d_with_indices(
     input: Array,
     kernel_size: int | Ints,
