@@ -554,3 +554,44 @@ def names_of_the_dispatcher(torch):
     add = torch.ops.aten.add
     yield copy.deepcopy(add) is add, copy.deepcopy(add.Tensor) is add.Tensor
     yield add.__module__, add.Tensor.__module__
+
+
+@case
+def operators_are_overridden(torch):
+    lib = torch.library.Library("mylib", "FRAGMENT")
+    lib.define("over(Tensor x, int n=1) -> Tensor")
+    lib.impl("over", lambda x, n: x + n, "CompositeExplicitAutograd")
+    packet = torch.ops.mylib.over
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            print("own", func, len(args), kwargs)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            print("mode", func, len(types), kwargs)
+            return func(*args, **(kwargs or {}))
+
+    class Other:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return 5, str(func)
+
+    x = torch.ones(2)
+    own = x.as_subclass(Own)
+    yield type(packet(own, n=2)).__name__, type(packet.default(own)).__name__
+    yield packet(Other()), packet.default(x, Other())
+    with Mode():
+        packet(x, 2)
+        packet.default(own)
+    yield torch.fx.symbolic_trace(lambda x: packet(packet.default(x, 2))).code
+
+    @torch.library.custom_op("mylib::own_op", mutates_args=())
+    def own_op(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    yield own_op(Other())
+    yield torch.fx.symbolic_trace(lambda x: own_op(x)).code
+    yield text(attempt(packet, "a"))

@@ -197,3 +197,10 @@ def test_modules_are_unpickled_apart():
     assert again(1) == 2
     # Another thread may be unpickling one, too: what both are made of stays as it was.
     assert "forward" not in vars(torchshim.fx.graph_module._CodeOnlyModule)
+
+
+@case
+def a_replica_computes_the_same(torch):
+    traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+    replica = traced._replicate_for_data_parallel()
+    yield replica(torch.tensor([-1.0, 2.0])), replica.code == traced.code

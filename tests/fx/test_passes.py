@@ -409,3 +409,27 @@ def arguments_by_signature(torch):
     node = traced.graph.find_nodes(op="call_function", target=functional.dropout)[0]
     yield repr(node.normalized_arguments(net, normalize_to_only_use_kwargs=True))
     yield traced.graph.output_node().normalized_arguments(net)
+
+
+@case
+def one_product_for_several(torch):
+    merging = passes(torch, "experimental.merge_matmul")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.rand(3, 4))
+
+        def forward(self, x, y, z):
+            first = torch.matmul(x, self.w)
+            again = torch.matmul(first, z)  # this one needs the first
+            return first, torch.matmul(y, self.w), torch.matmul(x, z.t()), again
+
+    net, given = Net(), (torch.rand(2, 3), torch.rand(5, 3), torch.rand(4, 3))
+    merged = merging.merge_matmul(net)
+    yield merged.code
+    for one, other in zip(merged(*given), net(*given), strict=True):
+        yield torch.allclose(one, other)
+    nodes = list(merged.graph.nodes)
+    yield merging.are_nodes_independent(nodes[:2]), merging.may_depend_on(*nodes[-2:])
+    yield merging.may_depend_on(nodes[-1], nodes[0], search_depth=0)

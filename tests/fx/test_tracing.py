@@ -5,10 +5,12 @@
 import collections
 import dataclasses
 import enum
+import importlib
 import inspect
 import math
 from typing import Any, Dict, List, Optional, Tuple
 
+import torchshim
 from tests.oracle import attempt, case, evaluate
 
 
@@ -488,3 +490,58 @@ def scripted_modules(torch):
 
     traced = torch.fx.symbolic_trace(Outer())
     yield traced(torch.ones(2))
+
+
+@case
+def assertions_become_calls(torch):
+    def checked(x, y: int = 3, *, z=4):
+        assert x.sum() > 0, "not positive"
+        assert x.mean()
+        w: int = x + y + z
+        return w
+
+    tracer = rewriter(torch).RewritingTracer()
+    # PyTorch finds what rewritten code calls among the function's own names.
+    names = {"torch": torch, "annotate": annotation(torch).annotate}
+    globals().update(names)
+    try:
+        graph = tracer.trace(checked)
+    finally:
+        for name in names:
+            del globals()[name]
+    yield [(node.name, node.type) for node in graph.nodes]
+    made = torch.fx.GraphModule(torch.nn.Module(), graph)
+    yield made.code, made(torch.ones(2))
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias = torch.nn.Parameter(torch.ones(2))
+            self.layer = torch.nn.ReLU()
+
+        def forward(self, x, size: int):
+            return self.layer(x + self.bias)
+
+    graph = tracer.trace(Net())
+    yield torch.fx.GraphModule(tracer.root, graph, "made").code
+
+
+def rewriter(torch):
+    return importlib.import_module(f"{torch.__name__}.fx.experimental.rewriter")
+
+
+def annotation(torch):
+    return importlib.import_module(f"{torch.__name__}.fx.annotate")
+
+
+def test_rewritten_functions_keep_what_they_close_over():
+    amount = 5
+
+    def function(x):
+        assert x.sum() > 0
+        return x + amount
+
+    tracer = rewriter(torchshim).RewritingTracer()
+    made = torchshim.fx.GraphModule(torchshim.nn.Module(), tracer.trace(function))
+    assert made(torchshim.ones(2)).tolist() == [6, 6]
+    assert "torch._assert(gt, '')" in made.code

@@ -19,8 +19,11 @@ from torchshim._core.storage import TensorBase
 from torchshim._core.threads import keep
 from torchshim._derived import fns
 from torchshim._errors import triggered, warn
+from torchshim._function_modes import mode_enabled
+from torchshim._functions.composed import Composed
 from torchshim._library.schema import FunctionSchema
 from torchshim._library.tags import Tag
+from torchshim._overrides import dispatch, overriding
 from torchshim.amp._settings import is_autocast_enabled
 from torchshim.amp.autocast_mode import autocast
 from torchshim.autograd._transformed import forward_of
@@ -106,6 +109,15 @@ class AutoDispatchBelowAutograd:
         _below.depth -= 1
 
 
+def _overriding(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Who overrides a call; kernels get tensors made of others as they are."""
+    found = overriding((*args, *kwargs.values()))
+    if not found:
+        return found
+    others = [value for value in found if not isinstance(value, Composed)]
+    return others if others or mode_enabled() else None
+
+
 class Operator(ops.OpOverload):
     """One form of an operator that a user registered."""
 
@@ -128,6 +140,9 @@ class Operator(ops.OpOverload):
         self._node: type[Any] | None = None
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        found = _overriding(args, kwargs)
+        if found is not None:
+            return dispatch(self, found, args, kwargs)
         given, keywords = self._schema.bound(args, kwargs)
         for device, dtype in self.casts.items():
             if is_autocast_enabled(device):
@@ -238,6 +253,9 @@ class OperatorPacket(ops.OpOverloadPacket):
         )
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        found = _overriding(args, kwargs)
+        if found is not None:
+            return dispatch(self, found, args, kwargs)
         if len(self._forms) == 1:
             return next(iter(self._forms.values()))(*args, **kwargs)
         failed = []

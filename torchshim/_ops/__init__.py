@@ -79,7 +79,9 @@ from torchshim._ops import (  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
-    """`torch._ops` has the classes of operators in PyTorch."""
+    """`torch._ops` has the namespaces and classes of operators in PyTorch."""
     if name in ("HigherOrderOperator", "OpOverload", "OpOverloadPacket"):
         return getattr(import_module("torchshim.ops"), name)
+    if name == "ops":
+        return import_module("torchshim.ops")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

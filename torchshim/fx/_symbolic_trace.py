@@ -21,7 +21,15 @@ from torchshim import _warnings as warnings
 from torchshim._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from torchshim._tensor import Tensor
 from torchshim.fx._names import torch_module
-from torchshim.fx._patching import Patcher, _wrapped_fns_to_patch, find_proxy, patching
+from torchshim.fx._patching import (
+    Patcher,
+    _wrapped_fns_to_patch,
+    find_proxy,
+    patching,
+)
+from torchshim.fx._patching import (
+    _wrapped_methods_to_patch as _wrapped_methods_to_patch,
+)
 from torchshim.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from torchshim.fx.graph_module import GraphModule
 from torchshim.fx.node import Argument, base_types

@@ -383,6 +383,12 @@ class GraphModule(Module):
         copied.meta = getattr(self, "meta", {})
         return copied
 
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        # Another of this class would have no generated forward.
+        replica = copy.copy(self)
+        replica._is_replica = True
+        return replica
+
     def to_folder(
         self, folder: str | os.PathLike[str], module_name: str = "FxModule"
     ) -> None:

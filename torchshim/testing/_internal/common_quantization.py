@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from torchshim._errors import unsupported
-from torchshim.testing._internal._conditions import skip_when
+from torchshim.testing._internal._conditions import never_skipped, skip_when
 from torchshim.testing._internal.common_utils import TestCase
 
 _PLACE = "testing._internal.common_quantization"
@@ -21,6 +21,7 @@ skipIfNoFBGEMM = skip_when(
     lambda: True, "Quantized operations require FBGEMM, which is not there"
 )
 skipIfNoONEDNN = skipIfNoQNNPACK = skipIfNoFBGEMM
+skipIfNoDynamoSupport = never_skipped  # such tests are of programs that run eagerly
 
 
 class QuantizationTestCase(TestCase):

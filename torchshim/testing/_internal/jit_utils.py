@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torchshim._errors import Unsupported
@@ -11,6 +12,19 @@ from torchshim.testing._internal.common_utils import TestCase
 
 RUN_CUDA = RUN_CUDA_HALF = RUN_CUDA_MULTI_GPU = False
 _REASON = "there are no graphs of TorchScript to look at"
+
+
+def _capture(stream: str) -> Callable[[], Any]:
+    """What gives a test the text of a stream, as the item of a list."""
+
+    @contextlib.contextmanager
+    def captured() -> Iterator[list[str]]:
+        texts = [""]
+        with getattr(contextlib, f"redirect_{stream}")(io.StringIO()) as written:
+            yield texts
+        texts[0] = written.getvalue()
+
+    return captured
 
 
 class JitTestCase(TestCase):
@@ -32,6 +46,8 @@ class JitTestCase(TestCase):
         """Refused."""
         raise Unsupported(f"JitTestCase.assertGraph… is not supported: {_REASON}")
 
+    capture_stdout = staticmethod(_capture("stdout"))
+    capture_stderr = staticmethod(_capture("stderr"))
     assertGraphContainsExactly = assertAllFused = assertGraphContains
 
 

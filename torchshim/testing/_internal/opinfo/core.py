@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import torchshim as torch
@@ -278,18 +279,18 @@ class OpInfo:
 
     def sample_inputs(
         self, device: Any, dtype: Any, requires_grad: bool = False, **kwargs: Any
-    ) -> Iterable[SampleInput]:
+    ) -> Iterator[SampleInput]:
         """Arguments that it takes."""
         conjugated = kwargs.pop("include_conjugated_inputs", False)
         samples = self._samples(device, dtype, requires_grad, **kwargs)
         if not conjugated:
             return samples
         more = self.conjugate_sample_inputs(device, dtype, requires_grad, **kwargs)
-        return (*samples, *more)
+        return chain(samples, more)
 
     def conjugate_sample_inputs(
         self, device: Any, dtype: Any, requires_grad: bool = False, **kwargs: Any
-    ) -> Iterable[SampleInput]:
+    ) -> Iterator[SampleInput]:
         """Arguments whose first tensor is conjugated.
 
         As in PyTorch, a generator's are left as they are.
@@ -305,17 +306,20 @@ class OpInfo:
 
     def _samples(
         self, device: Any, dtype: Any, requires_grad: bool, **kwargs: Any
-    ) -> Iterable[SampleInput]:
+    ) -> Iterator[SampleInput]:
         make = self.sample_inputs_func
         if make is None:
             raise NotImplementedError(f"{self.full_name} has no samples")
-        return make(self, device, dtype, requires_grad, **kwargs)
+        return iter(make(self, device, dtype, requires_grad, **kwargs))
 
+    # No entry has more samples for comparisons with its reference.
     reference_inputs = sample_inputs
+    reference_inputs_func: Callable[..., Iterable[SampleInput]] | None = None
 
-    def error_inputs(self, device: Any, **kwargs: Any) -> Iterable[ErrorInput]:
+    def error_inputs(self, device: Any, **kwargs: Any) -> Iterator[ErrorInput]:
         """Arguments that it refuses."""
-        return self.error_inputs_func(self, device) if self.error_inputs_func else ()
+        make = self.error_inputs_func
+        return iter(make(self, device) if make else ())
 
     def get_decorators(self, *place: Any) -> list[Any]:
         """The decorators of a test, by class, name, device, dtype and arguments."""

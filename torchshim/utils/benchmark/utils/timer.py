@@ -129,7 +129,7 @@ class Timer:
             stmt, setup, global_setup, label, sub_label, description, env, num_threads
         )
         # Wrong code is reported by timeit, which takes it as it is.
-        self._timer_cls(stmt=stmt, setup=setup)
+        self._timer_cls(stmt=stmt, setup=setup, timer=timer, globals=globals)
         self._timer = self._timer_cls(
             stmt=_each_run(stmt),
             setup=setup,
