@@ -35,7 +35,6 @@ from torchshim._functions.fourier import (
     to_real,
     wrapped,
 )
-from torchshim._functions.memory import write_into
 from torchshim._overrides import overridable_all as _overridable_all
 from torchshim._tensor import Tensor
 
@@ -383,7 +382,7 @@ def _frequencies(name: str, n: Any, d: Any, half: bool, options: Any) -> Tensor:
     out = options.pop("out")
     chosen = options["dtype"]
     requires_grad = options.pop("requires_grad")
-    chosen = out_dtype(name, out, chosen, dtypes.get_default_dtype())
+    chosen = out_dtype(f"fft_{name}", out, chosen, dtypes.get_default_dtype())
     if not (chosen.is_floating_point or chosen.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     arange = namespace("torch")["arange"]
@@ -393,16 +392,22 @@ def _frequencies(name: str, n: Any, d: Any, half: bool, options: Any) -> Tensor:
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {count}: [{count}]"
         )
-    result = arange(count, **options)
-    if not half:
-        middle = (n + 1) // 2
-        result = fns.where(result >= middle, result - n, result)
+    middle = (n + 1) // 2
     # As PyTorch has it: multiplied, so that a spacing of 0 gives infinities.
     total = n * d
-    result = result * (1.0 / total if total else math.inf)
+    factor = 1.0 / total if total else math.inf
+    if out is not None:  # `arange` decides whether `out` keeps its shape
+        result = arange(count, out=out, **options)
+        if not half:
+            result[middle:].sub_(n)
+        return result.mul_(factor)
+    result = arange(count, **options)
+    if not half:
+        result = fns.where(result >= middle, result - n, result)
+    result = result * factor
     if requires_grad:
         result.requires_grad_(True)
-    return result if out is None else write_into(None, result, out, ())
+    return result
 
 
 def fftfreq(

@@ -7,13 +7,13 @@ from typing import Any
 import torchshim as torch
 
 
-class _Dtypes(tuple[Any, ...]):
+class _dispatch_dtypes(tuple[Any, ...]):
     """A tuple of dtypes; sums are of this kind, too."""
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> _Dtypes:
-        return _Dtypes(tuple.__add__(self, _dtypes(*other)))
+    def __add__(self, other: Any) -> _dispatch_dtypes:
+        return _dispatch_dtypes(tuple.__add__(self, _dtypes(*other)))
 
 
 def _dtypes(*dtypes: Any) -> tuple[Any, ...]:
@@ -23,9 +23,11 @@ def _dtypes(*dtypes: Any) -> tuple[Any, ...]:
     return dtypes
 
 
-def _named(*names: str) -> _Dtypes:
+def _named(*names: str) -> _dispatch_dtypes:
     # PyTorch lists `complex32` and the quantized dtypes, which JAX lacks.
-    return _Dtypes(getattr(torch, name) for name in names if hasattr(torch, name))
+    return _dispatch_dtypes(
+        getattr(torch, name) for name in names if hasattr(torch, name)
+    )
 
 
 _FLOATING = _named("float32", "float64")
@@ -35,104 +37,104 @@ _FLOAT8 = _named("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2
 _ALL = _FLOATING + _INTEGRAL
 
 
-def empty_types() -> _Dtypes:
+def empty_types() -> _dispatch_dtypes:
     """No dtypes."""
-    return _Dtypes()
+    return _dispatch_dtypes()
 
 
-def floating_types() -> _Dtypes:
+def floating_types() -> _dispatch_dtypes:
     """float32 and float64."""
     return _FLOATING
 
 
-def floating_types_and_half() -> _Dtypes:
+def floating_types_and_half() -> _dispatch_dtypes:
     """float32, float64 and float16."""
     return _FLOATING + _named("float16")
 
 
-def floating_types_and(*dtypes: Any) -> _Dtypes:
+def floating_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """float32, float64 and these."""
     return _FLOATING + dtypes
 
 
-def floating_and_complex_types() -> _Dtypes:
+def floating_and_complex_types() -> _dispatch_dtypes:
     """float32, float64, complex64 and complex128."""
     return _FLOATING + _COMPLEX
 
 
-def floating_and_complex_types_and(*dtypes: Any) -> _Dtypes:
+def floating_and_complex_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """float32, float64, complex64, complex128 and these."""
     return _FLOATING + _COMPLEX + dtypes
 
 
-def double_types() -> _Dtypes:
+def double_types() -> _dispatch_dtypes:
     """float64 and complex128."""
     return _named("float64", "complex128")
 
 
-def integral_types() -> _Dtypes:
+def integral_types() -> _dispatch_dtypes:
     """uint8 and the signed integers."""
     return _INTEGRAL
 
 
-def integral_types_and(*dtypes: Any) -> _Dtypes:
+def integral_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """uint8, the signed integers and these."""
     return _INTEGRAL + dtypes
 
 
-def all_types() -> _Dtypes:
+def all_types() -> _dispatch_dtypes:
     """Floating and integral types."""
     return _ALL
 
 
-def all_types_and(*dtypes: Any) -> _Dtypes:
+def all_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """Floating and integral types and these."""
     return _ALL + dtypes
 
 
-def complex_types() -> _Dtypes:
+def complex_types() -> _dispatch_dtypes:
     """complex64 and complex128."""
     return _COMPLEX
 
 
-def complex_types_and(*dtypes: Any) -> _Dtypes:
+def complex_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """complex64, complex128 and these."""
     return _COMPLEX + dtypes
 
 
-def all_types_and_complex() -> _Dtypes:
+def all_types_and_complex() -> _dispatch_dtypes:
     """Floating, integral and complex types."""
     return _ALL + _COMPLEX
 
 
-def all_types_and_complex_and(*dtypes: Any) -> _Dtypes:
+def all_types_and_complex_and(*dtypes: Any) -> _dispatch_dtypes:
     """Floating, integral and complex types and these."""
     return _ALL + _COMPLEX + dtypes
 
 
-def all_types_and_half() -> _Dtypes:
+def all_types_and_half() -> _dispatch_dtypes:
     """Floating and integral types and float16."""
     return _ALL + _named("float16")
 
 
-def float8_types() -> _Dtypes:
+def float8_types() -> _dispatch_dtypes:
     """The floating types of one byte."""
     return _FLOAT8
 
 
-def float8_types_and(*dtypes: Any) -> _Dtypes:
+def float8_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """The floating types of one byte and these."""
     return _FLOAT8 + dtypes
 
 
-def all_types_complex_float8_and(*dtypes: Any) -> _Dtypes:
+def all_types_complex_float8_and(*dtypes: Any) -> _dispatch_dtypes:
     """Everything above but float16, and these."""
     return _ALL + _COMPLEX + _FLOAT8 + dtypes
 
 
-def custom_types(*dtypes: Any) -> _Dtypes:
+def custom_types(*dtypes: Any) -> _dispatch_dtypes:
     """These."""
-    return _Dtypes() + dtypes
+    return _dispatch_dtypes() + dtypes
 
 
 def get_all_int_dtypes() -> list[Any]:
@@ -197,11 +199,11 @@ float_to_corresponding_complex_type_map = {
 }
 
 
-def all_mps_types() -> _Dtypes:
+def all_mps_types() -> _dispatch_dtypes:
     """What Apple's GPUs compute in."""
     return _named("float32", "float16", "bfloat16", "int32", "int16", "int8", "uint8")
 
 
-def all_mps_types_and(*dtypes: Any) -> _Dtypes:
+def all_mps_types_and(*dtypes: Any) -> _dispatch_dtypes:
     """What Apple's GPUs compute in, and these."""
     return all_mps_types() + dtypes
