@@ -103,7 +103,8 @@ def logcumsumexp(input: Array, dim: int) -> Array:
         turn = 2 * math.pi
         turns = jnp.round((added.imag - jax.lax.stop_gradient(out.imag)) / turn)
         turned = out + jax.lax.complex(jnp.zeros_like(turns), turns * turn)
-        out = jnp.where(jnp.isnan(out), added, turned)
+        endless = jnp.isnan(out) | jnp.isnan(added) | (added.real == jnp.inf)
+        out = jnp.where(endless, added, turned)
     return out.astype(x.dtype).reshape(input.shape)
 
 
@@ -114,9 +115,13 @@ def _added_in_order(x: Array, axis: int) -> Array:
         more = total.real > one.real
         large, small = jnp.where(more, total, one), jnp.where(more, one, total)
         size, angle = jnp.exp(small.real - large.real), small.imag - large.imag
+        # A phase counts for nothing beside what is infinitely larger.
+        angle = jnp.where(size == 0, 0, angle)
         across, along = size * jnp.sin(angle), 1 + size * jnp.cos(angle)
         real = large.real + jnp.log(along * along + across * across) / 2
         added = jax.lax.complex(real, large.imag + jnp.arctan2(across, along))
+        added = jnp.where(small.real == jnp.inf, _of_infinite(total, one), added)
+        added = jnp.where(jnp.isnan(total) | jnp.isnan(one), complex("nan+nanj"), added)
         total = jnp.where(large.real == -jnp.inf, total, added)
         return total, total
 
@@ -124,6 +129,20 @@ def _added_in_order(x: Array, axis: int) -> Array:
     start = jnp.full_like(items[0], -jnp.inf)
     _, sums = jax.lax.scan(add, start, items)
     return jnp.moveaxis(sums, 0, axis)
+
+
+def _of_infinite(*numbers: Array) -> Array:
+    """log(exp(x) + exp(y)) of numbers whose real parts are infinite, as C has it."""
+    along = across = jnp.zeros_like(numbers[0].real)
+    for each in numbers:
+        along = along + jnp.where(
+            jnp.isinf(each.imag), jnp.inf, jnp.inf * jnp.cos(each.imag)
+        )
+        across = across + jnp.where(
+            each.imag == 0, each.imag, jnp.inf * jnp.sin(each.imag)
+        )
+    size = jnp.where(jnp.isnan(along) & jnp.isnan(across), jnp.nan, jnp.inf)
+    return jax.lax.complex(size.astype(along.dtype), jnp.arctan2(across, along))
 
 
 def _running(name: str, input: Array, dim: int, largest: bool) -> tuple[Array, Array]:

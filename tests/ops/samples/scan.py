@@ -53,6 +53,10 @@ def running_logarithms() -> Iterator[Sample]:
     yield sample(8 * complexes(4, 9, dtype="complex128"), 1)
     infinite = np.array([complex(-INF, 1), complex(-INF, 2), 1 + 1j, complex(INF, 1)])
     yield sample(infinite, 0).without("grad")
+    ends = [INF, complex(INF, 1), complex(INF, 3), complex(NAN, 2)]
+    yield sample(np.array(ends), 0).without("grad")
+    yield sample(np.array([1, complex(2, INF), complex(INF, 1)]), 0).without("grad")
+    yield sample(np.array([complex(INF, 1), complex(INF, 4)]), 0).without("grad")
     yield sample(np.array([3j, -3j, 3j]), 0)
     yield sample(floats(0, 3), 0)
     yield sample(f32(2.0), 0)
