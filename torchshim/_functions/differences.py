@@ -45,6 +45,13 @@ def gradient(
                 "torch.gradient expected each dimension size to be at least "
                 "edge_order+1"
             )
+    device = input._tmeta.device
+    for space in spaces:
+        if isinstance(space, TensorBase) and space._tmeta.device != device:
+            raise RuntimeError(
+                "torch.gradient expected each tensor to be on the same device, but "
+                f"got devices {device} and {space._tmeta.device}!"
+            )
     return tuple(
         _along(input, d, space, edge_order)
         for d, space in zip(dims, spaces, strict=True)
