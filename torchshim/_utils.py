@@ -183,3 +183,8 @@ def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         texts = [repr(a) for a in args]
         texts += [f"{key}={value!r}" for key, value in kwargs.items()]
     return f"{resolve_name(fn) or fn}({', '.join(texts)})"
+
+
+def _running_with_deploy() -> bool:
+    """Whether `torch::deploy` runs the interpreter: it never does."""
+    return False

@@ -44,9 +44,10 @@ _functorch.vmap: Tensor _add_batch_dim _broadcast_to_and_flatten _get_name
 _ops: HigherOrderOperator OpOverload
 _prims_common: CUDARngStateHelper DimsType corresponding_complex_dtype
   suggest_memory_format
+_subclasses: CrossRefFakeMode
 _subclasses.fake_tensor: FakeTensorConverter FakeTensorMode
 _subclasses.meta_utils: assert_metadata_eq
-_utils: ExceptionWrapper _import_dotted_name _rebuild_tensor
+_utils: ExceptionWrapper _import_dotted_name _rebuild_tensor _running_with_deploy
 _utils_internal: deprecated get_file_path_2
 autograd: Function Variable _calculate_shape detect_anomaly forward_ad functional
   grad gradgradcheck kineto_available

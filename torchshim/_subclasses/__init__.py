@@ -6,8 +6,12 @@ from torchshim._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
+from torchshim._subclasses.fake_utils import (  # pyright: ignore[reportAttributeAccessIssue]
+    CrossRefFakeMode,
+)
 
 __all__ = [
+    "CrossRefFakeMode",
     "DynamicOutputShapeException",
     "FakeTensor",
     "FakeTensorMode",

@@ -211,7 +211,10 @@ class OpInfo:
         self.supports_autograd = self.supports_gradgrad = supports_autograd
         self.supports_forward_ad = supports_forward_ad
         self.supports_fwgrad_bwgrad = supports_autograd and supports_forward_ad
-        self.supports_sparse = self.test_neg_view = self.test_conjugated_samples = False
+        self.supports_sparse = self.supports_sparse_csr = False
+        self.supports_sparse_csc = False
+        self.supports_sparse_bsr = self.supports_sparse_bsc = False
+        self.test_neg_view = self.test_conjugated_samples = False
         self.check_batched_grad = self.check_batched_gradgrad = True
         self.check_batched_forward_grad = True
         self.check_inplace_batched_forward_grad = True
