@@ -431,6 +431,11 @@ def zeros_like(
     """
     if input is None:
         raise missing("zeros_like", "input")
+    if layout not in (None, strided) and memory_format is preserve_format:
+        dtype = input._tmeta.dtype if dtype is None else dtype
+        device = input.device if device is None else device
+        rest = layout, device, pin_memory, requires_grad
+        return _of_size("zeros_like", 0, (), tuple(input.shape), None, dtype, *rest)
     rest = layout, device, pin_memory, requires_grad, memory_format
     return _like("zeros_like", input, 0, dtype, *rest)
 

@@ -11,9 +11,10 @@ from torchshim._core import dtypes
 from torchshim._core.promotion import real_number
 from torchshim._core.record import untracked
 from torchshim._derived import fns, namespace, public
-from torchshim._functions._arguments import only_bools, tensor_argument
+from torchshim._functions._arguments import only_bools, tensor_argument, unfit
 from torchshim._functions.memory import write_into
 from torchshim._ops._common import broadcast_shapes
+from torchshim._ops._linalg import castable_text
 from torchshim._ops.view_geometry import wrap_dim
 from torchshim._out import check_outs
 from torchshim._structseq import structseq
@@ -23,8 +24,12 @@ from torchshim._tensor import Tensor
 OTHER_NORM = "expected out tensor dtype {want.scalar_name} but got: {have.scalar_name}"
 
 
-def _given(result: Tensor, out: Any, *args: Any) -> Tensor:
-    return result if out is None else write_into(None, result, out, args)
+def _given(name: str | None, result: Tensor, out: Any, *args: Any) -> Tensor:
+    """A result, in `out` if there is one; `name` is the function's in errors."""
+    if out is None:
+        return result
+    text = castable_text(name) if name else ()
+    return write_into(None, result, out, args, castable_text=text)
 
 
 def _check_square(A: Tensor, name: str) -> None:
@@ -131,9 +136,29 @@ def pinv(
             [0.0000, 0.0000]])
     """
     tensor_argument("linalg_pinv", "input", 1, input)
+    _check_tolerances("linalg_pinv", atol, rtol)
+    if isinstance(rcond, Tensor):
+        _check_tolerance("torch.linalg.pinv", "rcond", rcond)
     relative = _as_float(rtol if rcond is None else rcond)
     found = fns.linalg_pinv(input, _as_float(atol), relative, hermitian)
-    return _given(found, out, input)
+    return _given("linalg.pinv", found, out, input)
+
+
+def _check_tolerances(name: str, atol: Any, rtol: Any) -> None:
+    """Raises for tensors with dimensions beside a number: there is no such form."""
+    both = None not in (atol, rtol)
+    tensors = [isinstance(t, Tensor) and t.dim() > 0 for t in (atol, rtol)]
+    numbers = [not isinstance(t, Tensor) for t in (atol, rtol)]
+    if both and any(tensors) and any(numbers):
+        raise unfit(name)
+
+
+def _check_tolerance(name: str, which: str, tolerance: Any) -> None:
+    if isinstance(tolerance, Tensor) and tolerance._tmeta.dtype.is_complex:
+        raise RuntimeError(
+            f"{name}: {which} tensor of complex type is not supported. Got "
+            f"{tolerance._tmeta.dtype.scalar_name}"
+        )
 
 
 def _as_float(tolerance: Any) -> Any:
@@ -176,6 +201,7 @@ def matrix_rank(
     """
     name = "torch.linalg.matrix_rank"
     tensor_argument("linalg_matrix_rank", "input", 1, input)
+    _check_tolerances("linalg_matrix_rank", atol, rtol)
     _check_matrix(input, name, "input")
     dtype = input._tmeta.dtype
     if dtype.category < dtypes.FLOATING or dtype.itemsize < 4:
@@ -185,14 +211,10 @@ def matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     for which, each in (("atol", atol), ("rtol", rtol)):
-        if isinstance(each, Tensor) and each._tmeta.dtype.is_complex:
-            raise RuntimeError(
-                f"{name}: {which} tensor of complex type is not supported. Got "
-                f"{each._tmeta.dtype.scalar_name}"
-            )
+        _check_tolerance(name, which, each)
     with untracked():
         result = _rank(input.detach(), atol, rtol, hermitian)
-    return _given(result, out)
+    return _given("torch.linalg.matrix_rank", result, out)
 
 
 def _rank(input: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -237,10 +259,10 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = fns.svdvals(A)
         if not values.shape[-1]:
-            return _given(fns.sum(values, -1), out, A)
+            return _given("linalg.cond", fns.sum(values, -1), out, A)
         first, last = values.narrow(-1, 0, 1), values.narrow(-1, -1, 1)
         ratio = last / first if p is not None and p < 0 else first / last
-        return _given(ratio.squeeze(-1), out, A)
+        return _given("linalg.cond", ratio.squeeze(-1), out, A)
     named = isinstance(p, str)
     shown = p if named else f"{p:g}"
     if named:  # of names PyTorch looks at the matrix first
@@ -253,14 +275,16 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         empty = namespace("torch")["zeros"](
             batch, dtype=A._tmeta.dtype.to_real(), device=A.device
         )
-        return _given(empty, out, A)
+        return _given("linalg.cond", empty, out, A)
     if p == "nuc":
         values = fns.svdvals(A)
-        return _given(fns.sum(values, -1) * fns.sum(1 / values, -1), out, A)
+        result = fns.sum(values, -1) * fns.sum(1 / values, -1)
+        return _given("linalg.cond", result, out, A)
     inverse, info = fns.inv_ex(A)
     result = fns.matrix_norm(A, p) * fns.matrix_norm(inverse, p)
     result = fns.where(info == 0, result, math.inf)
-    return _given(fns.nan_to_num(result, math.inf, math.inf, -math.inf), out, A)
+    result = fns.nan_to_num(result, math.inf, math.inf, -math.inf)
+    return _given("linalg.cond", result, out, A)
 
 
 # Least squares ------------------------------------------------------------------------
@@ -330,7 +354,7 @@ def lstsq(
         return result
     check_outs("linalg_lstsq", out, len(_FOUND), 4)
     pairs = zip(result, out, strict=True)
-    return LstsqOut([_given(r, o, input, b) for r, o in pairs])
+    return LstsqOut([_given(None, r, o, input, b) for r, o in pairs])
 
 
 def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
@@ -398,7 +422,8 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tens
             f"prod(self.shape[:ind]), but got {columns} != {rows}"
         )
     inverse = fns.linalg_inv(fns.reshape(input, (rows, columns)))
-    return _given(fns.reshape(inverse, (*shape[ind:], *shape[:ind])), out, input)
+    result = fns.reshape(inverse, (*shape[ind:], *shape[:ind]))
+    return _given("tensorinv", result, out, input)
 
 
 @public(namespaces=("linalg",))
@@ -438,7 +463,7 @@ def tensorsolve(
             f"{rows * columns}"
         )
     solution = fns.solve(fns.reshape(A, (rows, columns)), fns.reshape(B, (-1,)))
-    return _given(fns.reshape(solution, shape[B.dim() :]), out, A, B)
+    return _given("tensorsolve", fns.reshape(solution, shape[B.dim() :]), out, A, B)
 
 
 # Products and views -------------------------------------------------------------------
@@ -478,7 +503,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             f"linalg.vecdot: Expected out of dtype{result.dtype.scalar_name} but "
             f"found {out.dtype.scalar_name}"
         )
-    return _given(result, out, x, y)
+    return _given(None, result, out, x, y)
 
 
 @public(namespaces=("linalg",))

@@ -74,15 +74,21 @@ _CASTABLE = (
 
 
 def write_into(
-    op: Any, result: Tensor, out: Tensor, args: Any, text: str | bool = True
+    op: Any,
+    result: Tensor,
+    out: Tensor,
+    args: Any,
+    text: str | bool = True,
+    castable_text: str | tuple[()] = (),
 ) -> Tensor:
     """Ends a call with `out=`: `out` takes the result over, resized.
 
     It is cast, too, unless a `text` (as of operators' `out`) says what is wrong then.
+    `castable_text` is the error for a dtype that it can't be cast to.
     """
     name = op.parsed if op is not None else "this function"
     refuse_tracked(local.rec, name, (args, out))
-    _check_out(op, result, out, args, text, ())
+    _check_out(op, result, out, args, text, castable_text)
     return _take_over(op, result, out, args)
 
 
@@ -113,6 +119,8 @@ def _check_out(
     op: Any, result: Tensor, out: Tensor, args: Any, text: Any, castable_text: Any
 ) -> None:
     want, have = result._tmeta.dtype, out._tmeta.dtype
+    if text == "exact" and castable_text and not castable(want, have):
+        raise RuntimeError(castable_text.format(want=want, have=have))
     if callable(text):
         text = text(*args)
     if text in ("asked", "computed"):

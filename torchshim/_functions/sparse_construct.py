@@ -489,8 +489,9 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Ten
         at.append(np.stack([columns - offset, columns]))
         which.append(columns + k * rows.shape[1])
     device = diagonals.device
-    places = placed(np.concatenate(at, 1).astype(np.int64), device)
-    order = placed(np.concatenate(which).astype(np.int64), device)
+    none = np.zeros((2, 0), np.int64)
+    places = placed(np.concatenate([none, *at], 1).astype(np.int64), device)
+    order = placed(np.concatenate([none[0], *which]).astype(np.int64), device)
     made = coo(places, rows.reshape(-1).index_select(0, order), shape, False)
     return made if layout is None else made.to_sparse(layout=layout)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import as_index, tensor_argument, wrong
 from torchshim._functions._family import described
-from torchshim._functions.composed import host_indices
+from torchshim._functions.composed import host_indices, planned
 from torchshim._functions.creation import placed
 from torchshim._functions.rebuilding import _rebuild_from_type_v2
 from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
@@ -420,3 +421,53 @@ for _name in (
     "to_sparse_bsc",
 ):
     _refused(_name)
+
+
+# -- broadcasting ----------------------------------------------------------------------
+
+
+@public
+@handles("_sparse_broadcast_to")
+def _sparse_broadcast_to(self: Any, size: Any) -> Any:
+    """A tensor of coordinates repeated along new dimensions and those of length 1.
+
+    RuntimeError for a size that its own does not broadcast to. Each value comes once
+    for each of its new places, one after the other.
+
+    >>> import torchshim as torch
+    >>> x = torch.tensor([[0.0], [2.0]]).to_sparse()
+    >>> torch._sparse_broadcast_to(x, (2, 2)).to_dense()
+    tensor([[0., 0.],
+            [2., 2.]])
+    """
+    expect_coo("_sparse_broadcast_to", self)
+    old, new = tuple(self.shape), tuple(size)
+    extra = len(new) - len(old)
+    if extra < 0:
+        raise RuntimeError(
+            "input not broadcastable to size with smaller dimensionality"
+        )
+    for d, (have, want) in enumerate(zip(old, new[extra:], strict=True)):
+        if have not in (1, want):
+            raise RuntimeError(
+                f"The input's length {have} at dimension {d} does not broadcast over "
+                f"the requested shape of length {want} at dimension {extra + d}"
+            )
+    count = self._i.shape[0]
+    spread = [d for d in range(extra + count) if d < extra or old[d - extra] != new[d]]
+    device, times = self.device, math.prod(new[d] for d in spread)
+
+    def make(host: np.ndarray) -> Any:
+        each = np.indices([new[d] for d in spread]).reshape(len(spread), times)
+        places = np.zeros((extra + count, host.shape[1] * times), np.int64)
+        places[extra:] = np.repeat(host, times, 1)
+        places[spread] = np.tile(each, host.shape[1])
+        at = np.repeat(np.arange(host.shape[1]), times)
+        return placed(places, device), placed(at, device)
+
+    indices, at = planned(("broadcast", old, new), make, self._i)
+    values = self._v.expand(-1, *new[extra + count :]).index_select(0, at)
+    # In order as before where only the last dimensions are repeated.
+    kept = [d for d in range(extra + count) if d not in spread]
+    ordered = not spread or not kept or max(kept) < spread[0]
+    return coo(indices, values, new, self._coalesced and ordered)

@@ -13,12 +13,12 @@ from torchshim._core.promotion import castable, check_result, promote
 from torchshim._core.record import local, untracked
 from torchshim._core.write import WRITTEN_LEAF
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import kind_of
+from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
-from torchshim._functions.memory import OTHER_KIND
+from torchshim._functions.memory import OTHER_KIND, write_into
 from torchshim._functions.sparse_construct import empty_coo
-from torchshim._functions.sparse_convert import to_dense
+from torchshim._functions.sparse_convert import _sparse_broadcast_to, to_dense
 from torchshim._functions.sparse_tensor import (
     HANDLERS,
     SparseTensor,
@@ -34,7 +34,9 @@ from torchshim._functions.sparse_tensor import (
     terms_of,
     values_at,
 )
+from torchshim._ops._common import broadcast_shapes
 from torchshim._ops.arithmetic import check_no_bools
+from torchshim._out import refuse_tracked
 from torchshim._tensor import Tensor
 
 # -- functions of single elements that leave zero as it is -----------------------------
@@ -47,14 +49,25 @@ _ZERO_TO_ZERO = (
 ).split()
 
 
+_PLAIN_NAMES = {
+    "absolute": "abs",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    "fix": "trunc",
+}
+
+
 def _element_wise(name: str) -> None:
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.pop("out", None) is not None:
-            refuse(f"{name} with out=", input)
         whole = coalesced(input) if input.is_sparse else input
         return whole._like(getattr(whole._v, name)(*args, **kwargs))
 
     def in_place(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.is_sparse and not self.is_coalesced():
+            plain = _PLAIN_NAMES.get(name, name)
+            raise RuntimeError(f"{plain}_ requires coalesced input")
         return become(self, function(self, *args, **kwargs))
 
     function.__name__ = name
@@ -201,20 +214,27 @@ def _number(value: Any) -> builtins.bool:
 
 def _intersection(a: Any, b: Any) -> Any:
     """The product of two sparse tensors: values where both have one."""
-    if a.shape != b.shape:
-        raise RuntimeError(
-            f"mul operands have incompatible sizes: {list(a.shape)} and {list(b.shape)}"
-        )
     if not a.is_sparse or not b.is_sparse:
+        if a.shape != b.shape:
+            raise RuntimeError(
+                f"mul operands have incompatible sizes: {list(a.shape)} and "
+                f"{list(b.shape)}"
+            )
         layout = a.layout
         made = _intersection(a.to_sparse_coo(), b.to_sparse_coo())
         return made.to_sparse(layout=layout)
-    if a._i.shape[0] != b._i.shape[0]:
-        refuse("mul of tensors that differ in sparse_dim", a)
+    count = a._i.shape[0]
+    size, device = tuple(a.shape[:count]), a.device
+    its_size = tuple(b.shape[: b._i.shape[0]])
+    if a.ndim != b.ndim or size != its_size:
+        raise RuntimeError(
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal "
+            "dimensionality, number of sparse dimensions, and shape of sparse "
+            "dimensions"
+        )
     # Before equal places are added up: two that are True are 2 as integers.
     a, b = (t.to(promote(a.dtype, b.dtype)) for t in (a, b))
     b = coalesced(b)
-    size, device = tuple(a.shape[: a._i.shape[0]]), a.device
 
     def make(left: np.ndarray, right: np.ndarray) -> Any:
         mine, theirs = keys_of(left, size), keys_of(right, size)
@@ -225,7 +245,7 @@ def _intersection(a: Any, b: Any) -> Any:
 
     indices, of_a, of_b = planned(("and", size), make, a._i, b._i)
     values = fns.mul(a._v.index_select(0, of_a), b._v.index_select(0, of_b))
-    return coo(indices, values, a.shape, a._coalesced)
+    return coo(indices, values, (*size, *values.shape[1:]), a._coalesced)
 
 
 @handles("mul", "multiply", "__mul__", "__rmul__")
@@ -236,9 +256,15 @@ def mul(input: Any, other: Any) -> Any:
     if _number(other):
         return input._like(fns.mul(input._v, other))
     if is_sparse(other):
+        for one, another in ((input, other), (other, input)):
+            if not another.ndim:
+                return one._like(fns.mul(one._v, to_dense(another)))
         return _intersection(input, other)
     if other.ndim > input.ndim:
-        refuse("mul with a dense tensor of more dimensions", input)
+        if not input.is_sparse:
+            refuse("mul with a dense tensor of more dimensions", input)
+        size = broadcast_shapes(tuple(input.shape), tuple(other.shape))
+        input = coalesced(_sparse_broadcast_to(input, size))
     spread = other.expand(input.shape)
     plain = input if input.is_sparse else input._coordinates()
     if not input.is_sparse and not input.is_sparse_csr:
@@ -246,16 +272,22 @@ def mul(input: Any, other: Any) -> Any:
     return input._like(fns.mul(input._v, fns.sparse_mask_values(spread, plain._i)))
 
 
+def _check_divisor(what: str, other: Any) -> None:
+    if _number(other):
+        return
+    got = f"shape {list(other.shape)} for" if other.ndim else "a sparse"
+    raise RuntimeError(
+        f"Sparse {what} requires a scalar or zero-dim dense tensor divisor (got {got} "
+        "divisor)"
+    )
+
+
 @handles("div", "divide", "true_divide", "__truediv__")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """As `torch.div`, of a sparse tensor by a number."""
-    if not is_sparse(input) or not _number(other):
-        if not isinstance(input, Tensor):
-            refuse("div", other)
-        raise RuntimeError(
-            "Sparse division requires a scalar or zero-dim dense tensor divisor (got "
-            f"shape {list(other.shape)} for divisor)"
-        )
+    if not is_sparse(input) and not isinstance(input, Tensor):
+        refuse("div", other)
+    _check_divisor("division", other)
     if rounding_mode is None:
         return input._like(fns.div(input._v, other))
     whole = coalesced(input) if input.is_sparse else input
@@ -265,6 +297,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 @handles("floor_divide", "__floordiv__")
 def floor_divide(input: Any, other: Any) -> Any:
     """As `torch.floor_divide`, of a sparse tensor by a number."""
+    if not is_sparse(input):
+        refuse("floor_divide", other)
+    _check_divisor("floor division", other)
     return div(input, other, rounding_mode="floor")
 
 
@@ -284,6 +319,12 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
     combine = fns.sub if name == "sub" else fns.add
     if a._i is b._i:
         return a._like(combine(a._v, b._v, alpha=alpha))
+    if a._i.shape[0] != b._i.shape[0]:  # where one has no values, it does not count
+        if not b._i.shape[1]:
+            return a._like(fns.clone(a._v))
+        if not a._i.shape[1]:
+            scale = -alpha if name == "sub" else alpha
+            return b._like(b._v * scale)
     check_alike(a, b, "add")
     b = b.to(promote(a.dtype, b.dtype))  # in which -1 is no 255
     scaled = b._v if alpha == 1 else b._v * alpha
@@ -398,6 +439,7 @@ _in_place("add", "__iadd__")
 _in_place("sub", "__isub__")
 _in_place("mul", "__imul__")
 _in_place("div", "__itruediv__")
+_in_place("floor_divide", "__ifloordiv__")
 _in_place("neg")
 _in_place("pow", "__ipow__")
 
@@ -419,7 +461,61 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
             "copy_() between dense and sparse Tensors is not implemented! Found self "
             f"type = {self.type()} and src type = {src.type()}"
         )
+    if self.is_sparse and self.shape != src.shape:
+        dense = src._v.ndim - 1
+        HANDLERS["sparse_resize_"](self, tuple(src.shape), src.ndim - dense, dense)
     return become(self, src.to(self.dtype).clone())
+
+
+# -- `out=` ----------------------------------------------------------------------------
+
+
+def _takes_out(name: str) -> None:
+    """Lets a function write to `out=`; the result decides whether that is sparse."""
+    function = HANDLERS[name]
+
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None:
+            return function(*args, **kwargs)
+        refuse_tracked(local.rec, function.__name__, (args, out))
+        return _written(function(*args, **kwargs), out, args)
+
+    call.__name__ = name
+    HANDLERS[name] = call
+
+
+def _written(result: Any, out: Any, args: Any) -> Any:
+    if not is_sparse(result):
+        return write_into(None, result, out, args)
+    if not is_sparse(out):
+        raise RuntimeError("Tensor should be sparse")
+    if result.layout is not out.layout:
+        refuse(f"out= of {out.layout}", result)
+    if not castable(result.dtype, out.dtype):
+        raise RuntimeError(
+            f"result type {result.dtype.scalar_name} can't be cast to the desired "
+            f"output type {out.dtype.scalar_name}"
+        )
+    with untracked():
+        return become(out, result.to(out.dtype))
+
+
+for _name in (
+    *_ZERO_TO_ZERO,
+    *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide"),
+    *("floor_divide", "neg", "negative", "pow", "conj_physical"),
+):
+    _takes_out(_name)
+
+
+@handles("zeros")
+def zeros(*args: Any, size: Any = None, out: Any, **options: Any) -> Any:
+    """As `torch.zeros` with a sparse `out=`, which loses its values."""
+    shape = size_of("zeros", args, size)
+    given = options.get("dtype")
+    if given not in (None, out.dtype) or not is_sparse(out) or not out.is_sparse:
+        refuse("zeros", out)
+    return become(out, empty_coo(shape, out.dtype, out.device, False))
 
 
 # -- at the places of another ---------------------------------------------------------

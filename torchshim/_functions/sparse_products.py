@@ -138,12 +138,14 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     _no_out("mv", out)
     if not is_sparse(input) or is_sparse(vec):
         refuse("mv", vec)
-    input = matrix("mv", input)
-    if vec.ndim != 1 or input.shape[1] != vec.shape[0]:
+    if input.is_sparse and (input.ndim != 2 or vec.ndim != 1):
         raise RuntimeError(
-            f"mv: expected self.size(-1) == vec.size(-1), got {input.shape[1]} and "
-            f"{vec.shape[-1] if vec.ndim else 0}"
+            "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: "
+            f"{input.ndim}Tensor Dim: {vec.ndim}"
         )
+    input = matrix("mv", input)
+    if input.shape[1] != vec.shape[0]:
+        raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     same_dtype(input, vec)
     return fns.sparse_mv(input._i, input._v, vec, input.shape[0])
 
@@ -449,8 +451,8 @@ def smm(input: Any, mat: Any) -> Tensor:
     return coo(places, product.reshape(-1), (input.shape[0], width), False)
 
 
-@public
-@handles("hspmm")
+@public(aliases=("hsmm",))
+@handles("hspmm", "hsmm")
 def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> Tensor:
     """The product of a sparse and a dense matrix, sparse in its rows.
 
@@ -481,8 +483,8 @@ def _rows_of_product(sparse: Any, dense: Any) -> tuple[Any, Any]:
     return rows, times_dense(sparse, dense).index_select(0, rows)
 
 
-@public(method=True)
-@handles("sspaddmm")
+@public(method=True, aliases=("saddmm",))
+@handles("sspaddmm", "saddmm")
 def sspaddmm(
     input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 ) -> Tensor:

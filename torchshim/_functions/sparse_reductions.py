@@ -68,7 +68,7 @@ def sum(
     if dtype is None and input.dtype.category <= dtypes.INTEGER:
         dtype = dtypes.int64
     dims = _dims(dim, input.ndim)
-    plain = input.to_sparse_coo()
+    plain = coalesced(input.to_sparse_coo())
     if dtype is not None and dtype is not plain.dtype:
         plain = plain.to(dtype)
     if len(dims) == input.ndim:

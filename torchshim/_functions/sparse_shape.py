@@ -89,14 +89,24 @@ def transpose_(self: Any, dim0: int = 0, dim1: int = 1) -> Any:
 
 
 @handles("permute")
-def permute(input: Any, *dims: Any) -> Any:
-    """As `torch.permute`, of sparse dimensions."""
-    order = permutation(input.ndim, size_of("permute", dims, name="dims"))
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    """As `torch.permute`, of sparse dimensions, and of dense ones."""
+    given = size_of("permute", order, dims, name="dims")
+    order = permutation(input.ndim, given)
     if not input.is_sparse:
         return input if order == (0, 1) else input._transposed("Permute")
     count = input._i.shape[0]
+    if any(d >= count for d in order[:count]):
+        raise RuntimeError(
+            "permute(sparse_coo): transpositions between sparse and dense dimensions "
+            "are not allowed.Only transpositions within sparse and dense dimensions "
+            "are supported."
+        )
     if order[count:] != tuple(range(count, input.ndim)):
-        refuse("permute of dense dimensions", input)
+        inner = (0, *(d - count + 1 for d in order[count:]))
+        size = [*input.shape[:count], *(input.shape[d] for d in order[count:])]
+        values = fns.permute(input._v, inner)
+        input = coo(input._i, values, size, input._coalesced)
     return reordered(input, order[:count], "Permute")
 
 
@@ -279,7 +289,15 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """As `torch.narrow_copy`."""
     expect_coo("narrow_copy", input)
-    dim = wrap_dim(dim, input.ndim)
+    if not 0 <= dim < input.ndim:
+        raise RuntimeError(
+            f"Dimension {dim} out of range. Expecting 0 <= dim < {input.ndim}."
+        )
+    if start < 0 or length < 0 or start + length > input.shape[dim]:
+        raise RuntimeError(
+            "Invalid range to narrow. range(start, start+length) must be a subset of "
+            f"range(0, {input.shape[dim]})."
+        )
     count, device = input._i.shape[0], input.device
     size = [*input.shape]
     size[dim] = length
@@ -319,15 +337,20 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: Any = None) -> Any:
     dim = wrap_dim(dim, first.ndim)
     count = first._i.shape[0]
     size = [*first.shape]
-    for each in tensors[1:]:
+    for position, each in enumerate(tensors[1:], 1):
         theirs = [*each.shape]
-        if each._i.shape[0] != count or [
-            n for d, n in enumerate(theirs) if d != dim
-        ] != [n for d, n in enumerate(size) if d != dim]:
+        if [*theirs[:dim], *theirs[dim + 1 :]] != [*size[:dim], *size[dim + 1 :]]:
             raise RuntimeError(
                 "All tensors must have the same shape: "
                 f"{[*first.shape]} (except in the concatenating dimension), but found "
-                f"shape: {theirs} at position {list(tensors).index(each)}"
+                f"shape: {theirs} at position {position}."
+            )
+        if each._i.shape[0] != count:
+            has, dense = each._i.shape[0], each._v.ndim - 1
+            raise RuntimeError(
+                f"All tensors must have the same sparse_dim and dense_dim: {count}, "
+                f"{first._v.ndim - 1}, but tensor at position {position} has {has}, "
+                f"{dense}."
             )
         size[dim] += theirs[dim]
     starts = [0, *np.cumsum([each.shape[dim] for each in tensors])[:-1].tolist()]

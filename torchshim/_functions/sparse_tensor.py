@@ -10,6 +10,7 @@ https://docs.pytorch.org/docs/2.13/sparse.html
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NoReturn
@@ -175,7 +176,7 @@ class Coo(SparseTensor):
 
 def countable(size: Sequence[int]) -> tuple[int, ...]:
     """The size; RuntimeError if a length is negative."""
-    if any(n < 0 for n in size):
+    if any(n < 0 for n in size) or math.prod(size) >= 1 << 63:
         raise RuntimeError("numel: integer multiplication overflow")
     return tuple(size)
 

@@ -22,7 +22,7 @@ from torchshim._ops._common import (
     refuse,
     scalar_name,
 )
-from torchshim._ops._linalg import columns
+from torchshim._ops._linalg import castable_text, columns
 from torchshim._ops._products import refuse_bool
 from torchshim._ops.linalg import check_square, inverse_checks
 from torchshim._ops.matmul import matmul, rounded
@@ -248,6 +248,8 @@ def _power_checks(input: Array, n: int) -> list[Check]:
     saves=("input", "computed"),
     namespaces=("torch", "linalg"),
     checks=_power_checks,
+    out="exact",
+    castable=castable_text("matrix_power"),
     layout=Arranged(_power_layout),
 )
 def matrix_power(input: Array, n: int) -> Array:

@@ -418,6 +418,7 @@ def householder_product(input: Array, tau: Array) -> Array:
 @op(
     grad_fn="LinalgHouseholderProductBackward0",
     saves=("input", "input2", "result"),
+    castable=castable_text("torch.linalg.householder_product"),
     layout=columns,
 )
 def orgqr(input: Array, input2: Array) -> Array:

@@ -218,7 +218,20 @@ def _solution(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     return solve(LD, B)
 
 
-@linalg_op("NotImplemented", layout=columns)
+def _pivot_checks(LD: Array, pivots: Array, *_: Any, **__: Any) -> list[Check]:
+    if not pivots.size:
+        return []
+    bad = (jnp.abs(pivots) > LD.shape[-2]).any()
+    return [Check(bad, RuntimeError, _BAD_PIVOTS)]
+
+
+_BAD_PIVOTS = (
+    "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). "
+    "Did you properly pass the result of ldl_factor?"
+)
+
+
+@linalg_op("NotImplemented", layout=columns, checks=_pivot_checks)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
     """The solution for a matrix that is given by `ldl_factor`."""
     name = "torch.linalg.ldl_solve"

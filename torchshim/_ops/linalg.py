@@ -301,7 +301,12 @@ def solve_ex(
     return _solution(A, B, left), _singular(A)
 
 
-@_linalg("LinalgSolveTriangularBackward0", saves=("input", "result"), layout=columns)
+@_linalg(
+    "LinalgSolveTriangularBackward0",
+    saves=("input", "result"),
+    out="expected scalar type {want.scalar_name} but found {have.scalar_name}",
+    layout=columns,
+)
 def solve_triangular(
     input: Array,
     B: Array,
@@ -350,7 +355,15 @@ def _norm_checks(
     return svd_checks(jnp.moveaxis(cast(input, dtype), dim, (-2, -1)))
 
 
-@_linalg(_matrix_node, saves=("input", "result"), checks=_norm_checks)
+@_linalg(
+    _matrix_node,
+    saves=("input", "result"),
+    checks=_norm_checks,
+    out=(
+        "linalg.matrix_norm expected out tensor dtype {want.scalar_name} but got: "
+        "{have.scalar_name}"
+    ),
+)
 def matrix_norm(
     input: Array,
     ord: Any = "fro",

@@ -92,11 +92,20 @@ def _matmul_node(input: Any, other: Any) -> str:
     return "CloneBackward0" if a == 2 else "UnsafeViewBackward0"
 
 
+_OUT_OF_DOT = (
+    "result dtype {have.scalar_name} does not match input dtype {want.scalar_name}"
+)
+
+
+def _matmul_out(input: Any, other: Any, *_: Any) -> str:
+    return _OUT_OF_DOT if input.ndim == other.ndim == 1 else "exact"
+
+
 @op(
     grad_fn=_matmul_node,
     saves=_BOTH_SAVED,
     typecheck=_products.check_matmul,
-    out="exact",
+    out=_matmul_out,
     shape=_shapes.product,
 )
 def matmul(input: Array, other: Array) -> Array:
@@ -156,11 +165,6 @@ def mv(input: Array, vec: Array) -> Array:
     size_at(input.shape, 0)
     check_mv(input, vec)
     return rounded(product(input, vec), input)
-
-
-_OUT_OF_DOT = (
-    "result dtype {have.scalar_name} does not match input dtype {want.scalar_name}"
-)
 
 
 @op(

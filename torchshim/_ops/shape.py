@@ -472,6 +472,10 @@ def _diag_node(input: Any, diagonal: int = 0) -> str:
     grad_fn=_diag_node,
     saves=(),
     out="exact",
+    castable=(
+        "diag: result type {want.scalar_name} can't be cast to the desired out= type "
+        "{have.scalar_name}"
+    ),
 )
 def diag(input: Array, diagonal: int = 0) -> Array:
     """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
