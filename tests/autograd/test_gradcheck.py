@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import attempt, case
+from tests.oracle import attempt, case, evaluate
 
 
 def square(torch, backward):
@@ -223,3 +223,31 @@ def undefined_tangents(torch, fast, both):
                 )
         yield check(Wrong, x), check(Wrong, x, raise_exception=False)
         yield check(Wrong, x, check_undefined_grad=False)
+
+
+@case(warnings=False).lines("""
+check(lambda t: t.to_dense(), s, masked=True)
+check(lambda t: t.to_dense(), s, masked=True, fast_mode=True)
+check(lambda t: t * 2, s, masked=True)
+check(lambda t: t.to_sparse(), x, masked=True)
+check(lambda t, v: torch.sparse.mm(t, v), (s, w), masked=True)
+check(lambda t, v: torch.sparse.mm(t, v), (c, w), masked=True, fast_mode=True)
+check(lambda t: torch.sparse.softmax(t, 1).to_dense(), s, masked=True)
+check(lambda t: t.to_dense().detach() * 1, s, masked=True)
+sparse_check(lambda t: t * t, u, masked=True)
+sparse_check(lambda t: (t * 2, t.to_dense()), c, masked=True)
+torch.autograd.gradgradcheck(lambda t: (t * t).to_dense(), s, masked=True)
+""")
+def of_sparse_tensors(torch, line):
+    x = torch.tensor([[1.0, 0, 2], [0, 0, 3]], dtype=torch.float64)
+    i = torch.tensor([[0, 0, 1], [1, 1, 2]])
+    names = {
+        "check": torch.autograd.gradcheck,
+        "sparse_check": torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck),
+        "c": x.to_sparse_csr().requires_grad_(),
+        "s": x.to_sparse().requires_grad_(),
+        "u": torch.sparse_coo_tensor(i, x[x > 0], (2, 3)).requires_grad_(),
+        "w": torch.arange(6.0, dtype=torch.float64).view(3, 2).requires_grad_(),
+        "x": x.clone().requires_grad_(),
+    }
+    return evaluate(torch, line, **names)

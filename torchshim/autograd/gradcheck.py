@@ -25,6 +25,7 @@ from torchshim.autograd._gradcheck_forward import (
     check_forward,
     check_undefined_tangents,
 )
+from torchshim.autograd._gradcheck_sparse import check_outputs, of_values
 from torchshim.autograd._old_jacobians import (
     _get_numerical_jacobian as _get_numerical_jacobian,
 )
@@ -89,7 +90,8 @@ def gradcheck(
     """Whether the gradients of `func` agree with finite differences.
 
     Raises `GradcheckError` where they do not, unless `raise_exception` is False. In
-    fast mode random projections of the Jacobians are compared.
+    fast mode random projections of the Jacobians are compared. Of sparse inputs the
+    values that they have are varied: `masked=True` says so.
     https://docs.pytorch.org/docs/2.13/generated/torch.autograd.gradcheck.gradcheck.html
 
     >>> import torchshim as torch
@@ -110,8 +112,9 @@ def gradcheck(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be "
             "True"
         )
+    func, given = of_values(func, _as_tuple(inputs), masked)
     try:
-        check = _Check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol)
+        check = _Check(func, given, eps, atol, rtol, nondet_tol)
         if check_backward_ad or not (fast_mode or check.outputs):
             check.compare(fast_mode, check_grad_dtypes)
             if not check.outputs:
@@ -174,6 +177,7 @@ class _Check:
         ]
         self._check_inputs()
         self.all_outputs = _as_tuple(func(*inputs))
+        check_outputs(self.all_outputs)
         self.outputs = tuple(o for o in self.all_outputs if o.requires_grad)
         # Those of all outputs that are looked at, and that forward mode looks at.
         self.chosen = [

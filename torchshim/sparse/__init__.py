@@ -21,6 +21,9 @@ from torchshim._functions.sparse_construct import (
 )
 from torchshim._functions.sparse_tensor import COO, Coo
 from torchshim._lazy import submodules as _submodules
+from torchshim.autograd._gradcheck_sparse import (
+    with_dense_outputs as _with_dense_outputs,
+)
 
 addmm = _namespace("sparse")["addmm"]
 log_softmax = _namespace("sparse")["log_softmax"]
@@ -107,12 +110,23 @@ index 3
         return checked
 
 
-def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> NoReturn:
-    """Not supported: NotImplementedError."""
-    raise NotImplementedError(
-        "torch.sparse.as_sparse_gradcheck is not supported: check the function of the "
-        "values, which build the sparse tensor"
-    )
+def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
+    """`gradcheck` for functions with sparse results, which it checks as dense ones.
+
+    https://docs.pytorch.org/docs/2.13/generated/torch.sparse.as_sparse_gradcheck.html
+
+    >>> import torchshim as torch
+    >>> x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+    >>> gradcheck = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    >>> gradcheck(lambda x: x * 2, x, masked=True)
+    True
+    """
+
+    def checked(func: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:
+        dense = _with_dense_outputs(func, kwargs.get("masked", False))
+        return gradcheck(dense, inputs, **kwargs)
+
+    return checked
 
 
 def solve(*args: Any, **kwargs: Any) -> NoReturn:
