@@ -417,17 +417,21 @@ def _in_place(name: str, *others: str) -> None:
     function = HANDLERS[name]
 
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # Old programs give a factor first: `add_(-0.1, grad)`.
+        operands = (a for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        other: Any = next(operands, args[0] if args else None)
         if not is_sparse(self):
             if name == "sub":
-                check_no_bools(self._tmeta, args[0]._tmeta)
+                check_no_bools(self._tmeta, other._tmeta)
             if name == "div":
                 return function(self, *args, **kwargs)  # which refuses it
-            _check_result(name, self, args[0], promote(self.dtype, args[0].dtype))
+            _check_result(name, self, other, promote(self.dtype, other.dtype))
             dense = [to_dense(a) if is_sparse(a) else a for a in args]
-            return getattr(self, f"{name}_")(*dense, **kwargs)
+            named = {k: to_dense(a) if is_sparse(a) else a for k, a in kwargs.items()}
+            return getattr(self, f"{name}_")(*dense, **named)
         made = function(self, *args, **kwargs)
         if made.dtype is not self.dtype:
-            _check_result(name, self, args[0], made.dtype)
+            _check_result(name, self, other, made.dtype)
             made = made.to(self.dtype)
         return become(self, made)
 
