@@ -1,6 +1,7 @@
 """The levels of function transforms: `vmap`, `grad` and forward mode, nested.
 
-Each level has a number that no other level of the running recording has, so that what
+Each level has a number that no other level has of which the running recording has
+anything that is alive, so that what
 was recorded within one is never mistaken for part of another.
 """
 
@@ -183,6 +184,8 @@ class Transforming(Writing):
     last_level: int
     level_base: int
     held_levels: int
+    # A list of tensors that may be pending, and how many of them belong to no level.
+    without_levels: tuple[list[weakref.ref[TensorBase]], int]
     # Whether what is written is `out=`, which transforms don't see in PyTorch either.
     into_out: bool
     # Recordings that were closed with levels in their graphs, and what these begin at.
@@ -192,6 +195,8 @@ class Transforming(Writing):
 
     def open_level(self, kind: str, size: int = 0, randomness: str = "error") -> Level:
         """Begins a transform."""
+        if not self.levels and self.last_level > self.level_base:
+            self._reuse_numbers()
         self.last_level += 1
         level = Level(
             self.last_level,
@@ -212,6 +217,26 @@ class Transforming(Writing):
         self.levels.append(level)
         self.set_mode()
         return level
+
+    def _reuse_numbers(self) -> None:
+        """Lets levels have the numbers of earlier ones, if nothing alive is of these.
+
+        So transforms in a loop are the same events in each iteration, though nothing
+        is read between them. What has a history may have one of the earlier levels.
+        """
+        recording = self.recording
+        if self.held_levels or self.stale or recording.nodes or recording.duals:
+            return
+        live = self.live
+        checked, count = self.without_levels
+        for ref in live[count if checked is live else 0 :]:
+            tensor = ref()
+            if tensor is not None:
+                meta = tensor._tmeta
+                if meta.batch or (meta.requires_grad and not meta.leaf):
+                    return
+        self.without_levels = live, len(live)
+        self.last_level = self.level_base
 
     def restart_levels(self, graph: Recording | None) -> None:
         """Lets the next recording use the level numbers of this one again.

@@ -131,8 +131,8 @@ class Recorder(Transforming):
 
         # -- Levels of function transforms: see `Transforming`.
         self.levels: list[Level] = []
-        self.last_level = self.level_base = 0
-        self.held_levels = 0
+        self.last_level = self.level_base = self.held_levels = 0
+        self.without_levels = ([], 0)
         self.into_out = False
         self.level_graphs = weakref.WeakKeyDictionary()
         self.base_tangents = weakref.WeakKeyDictionary()
