@@ -73,6 +73,7 @@ from torchshim._functions.defaults import (
 )
 from torchshim._functions.legacy import TENSOR_TYPES as _TENSOR_TYPES
 from torchshim._functions.legacy_storage import STORAGE_TYPES as _STORAGE_TYPES
+from torchshim._functions.legacy_storage import default_storage as _default_storage
 from torchshim._functions.storage import UntypedStorage
 from torchshim._functions.typed_storage import TypedStorage
 from torchshim._library.tags import Tag as Tag
@@ -176,6 +177,8 @@ else:
             found = _import_module(f"{_SELF}.{name}")
             _know_torch()
             return found
+        if name == "Storage":
+            return _default_storage()
         if name == "torch":  # the name that PyTorch's own module has of itself
             return _import_module(_SELF)
         if name in _LAZY_NAMES:
@@ -184,7 +187,7 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, "Storage"})
 
 
 # These use the names above.

@@ -24,6 +24,11 @@ def made_and_indexed(torch):
     yield attempt(torch.TypedStorage, wrap_storage=torch.UntypedStorage(8))
     yield attempt(torch.storage._LegacyStorage), s == s, s == s.clone()
     yield torch.Storage([1, 2.5]).tolist(), torch.Storage is torch.FloatStorage
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        yield torch.Storage is torch.BFloat16Storage, "Storage" in dir(torch)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @case(warnings=False)

@@ -26,6 +26,8 @@ def _names(torch):
 @quiet.lines("""
 s.coalesce()
 s.coalesce().values()
+torch.tensor(5.).sparse_mask(torch.tensor(False).to_sparse()).coalesce().values()
+torch.tensor(5.).sparse_mask(torch.tensor(True).to_sparse()).coalesce().values()
 torch.mm(s, d)
 torch.spmm(s, d)
 torch.sparse.mm(s, d)

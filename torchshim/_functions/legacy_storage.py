@@ -127,4 +127,9 @@ def _storage_types(meta: Any, module: str) -> dict[str, storagetype]:
 
 STORAGE_TYPES = _storage_types(storagetype, "torch")
 CUDA_STORAGE_TYPES = _storage_types(cuda_storagetype, "torch.cuda")
-STORAGE_TYPES["Storage"] = STORAGE_TYPES["FloatStorage"]
+_BY_DTYPE = {kind.dtype: kind for kind in STORAGE_TYPES.values()}
+
+
+def default_storage() -> storagetype:
+    """`torch.Storage`: the class for the default dtype."""
+    return _BY_DTYPE[dtypes.get_default_dtype()]

@@ -138,7 +138,9 @@ def sparse_to_dense(indices: Array, values: Array, shape: tuple[int, ...]) -> Ar
 @op(grad_fn="SparseMaskBackward0", **_PRIVATE)
 def sparse_mask_values(dense: Array, indices: Array) -> Array:
     """The elements of a dense tensor at the places of a sparse one."""
-    return dense[tuple(indices)] if len(indices) else dense[None]
+    if not len(indices):  # the one element, or none
+        return jnp.broadcast_to(dense, (indices.shape[1], *dense.shape))
+    return dense[tuple(indices)]
 
 
 @op(grad_fn="SparseSampledAddmmBackward0", **_PRIVATE)
