@@ -255,6 +255,8 @@ def told_every_time(torch):
             s = torch.FloatStorage([1, 2])
             s.size(), s.size(), torch.FloatStorage(2, _internal=True)
             torch.TypedStorage(dtype=torch.half, _internal=True)
+            s._resize_(3), s._setitem(slice(0, 3), 2), s._is_shared(), s._deepcopy({})
+            s._pickle_storage_type(), s._share_memory_()
         yield [w.filename.endswith("test_typed_storage.py") for w in said]
     finally:
         set_always(False)

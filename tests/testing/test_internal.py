@@ -112,6 +112,10 @@ def what_is_expected_as_text(torch):
         check.assertExpectedInline(2, """2"""),
     )
     yield check.assertExpectedInline(torch.ones(1), """tensor([1.])""")
+    yield check.assertExpectedRaisesInline(ValueError, int, str(attempt(int, "a")), "a")
+    yield type(
+        attempt(check.assertExpectedRaisesInline, ValueError, int, "", 2)
+    ).__name__
 
 
 @case

@@ -437,6 +437,7 @@ def _deep_typed(self: TypedStorage, memo: dict[int, Any]) -> TypedStorage:
 
 UntypedStorage.__deepcopy__ = _deep_untyped  # type: ignore[attr-defined]
 TypedStorage.__deepcopy__ = announced(_deep_typed)  # type: ignore[attr-defined]
+TypedStorage._deepcopy = _deep_typed  # type: ignore[attr-defined]
 Tensor.__copy__ = _shallow
 Tensor.__deepcopy__ = _deep
 

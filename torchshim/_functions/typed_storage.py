@@ -337,6 +337,11 @@ class TypedStorage:
         """Whether other processes see the memory; always on an accelerator."""
         return self._untyped.is_shared()
 
+    # What PyTorch itself calls, without a warning.
+    _is_shared, _share_memory_ = is_shared, share_memory_
+    _resize_, _setitem = resize_, __setitem__
+    _pickle_storage_type = pickle_storage_type
+
     def __reduce__(self) -> Any:
         return _rebuild_storage, (self._untyped._bytes().tobytes(), self.dtype)
 

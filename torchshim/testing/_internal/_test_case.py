@@ -251,6 +251,23 @@ class TestCase(unittest.TestCase):
             raise RuntimeError(f"{file} is missing; the text was:\n\n{s}")
         self.assertMultiLineEqual(file.read_text(), s)
 
+    def assertExpectedRaisesInline(
+        self,
+        exc_type: type[Exception],
+        callable: Callable[..., Any],
+        expect: str,
+        *args: Any,
+        skip: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        """The call raises an error of this kind, with this text."""
+        try:
+            callable(*args, **kwargs)
+        except exc_type as error:
+            self.assertExpectedInline(str(error), expect)
+            return
+        self.fail("Did not raise when expected to")
+
     def assertGreaterAlmostEqual(
         self,
         first: Any,
