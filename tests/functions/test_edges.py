@@ -133,6 +133,9 @@ def dtypes(torch, line):
 
 @case.lines("""
 torch.randperm(2049, dtype=torch.half).shape
+torch.randperm(256, dtype=torch.uint8).long().sum()
+torch.randperm(257, dtype=torch.uint8)
+torch.randperm(128, out=torch.empty(0, dtype=torch.int8)).shape
 torch.randperm(2050, dtype=torch.half)
 torch.randperm(300, dtype=torch.bfloat16).shape
 torch.randperm(2**24 + 2, dtype=torch.float)

@@ -138,6 +138,7 @@ def without_memory(torch):
         yield attempt(lambda s=s: s[0]), attempt(s.share_memory_), attempt(s.pin_memory)
         yield attempt(s._share_fd_cpu_), attempt(s._share_filename_cpu_)
         yield s.is_cuda, s.device
+    yield t.resize_(5), t.nbytes(), t.resize_(1), t.nbytes()
     yield attempt(torch.FloatStorage([1, 2]).copy_, t), t.double()
     yield attempt(lambda: torch.TypedStorage(device="meta")[0])
     yield attempt(lambda: t[:2])

@@ -338,7 +338,7 @@ def _check_order(count: int, dtype: dtypes.dtype) -> None:
         # PyTorch does not ask whether bfloat16 tells them apart.
         digits = {"float16": 11, "bfloat16": 63, "float32": 24, "float64": 53}
         limit = 2 ** digits.get(dtype.name, 0)
-    if count > limit and dtype.category == dtypes.INTEGER:
+    if count > limit + 1 and dtype.category == dtypes.INTEGER:
         raise RuntimeError(
             f"value cannot be converted to type {dtype.name}_t without overflow"
         )

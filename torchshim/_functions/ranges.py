@@ -239,6 +239,25 @@ def _ends(function: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, in
     )
 
 
+def _held(number: Any, dtype: dtypes.dtype) -> Any:
+    """A number as a dtype holds it; RuntimeError where it does not."""
+    element(number, dtype.np)
+    return number if dtype.is_complex or type(number) is not complex else number.real
+
+
+def _spaced_dtype(
+    function: str, start: Any, end: Any, out: Any, dtype: Any
+) -> dtypes.dtype:
+    inferred = _default_dtype(start, end)
+    chosen = out_dtype(function, out, dtype, inferred)
+    if out is None and inferred.is_complex and not chosen.is_complex:
+        raise RuntimeError(
+            f"torch.{function}(): inferred dtype {inferred.cpp_name} can't be safely "
+            f"cast to passed dtype {chosen.scalar_name}"
+        )
+    return chosen
+
+
 @public
 def linspace(
     start: Any = None,
@@ -260,19 +279,12 @@ def linspace(
     """
     start, end, count = _ends("linspace", start, end, steps)
     check_options("linspace", layout, pin_memory, requires_grad)
-    inferred = _default_dtype(start, end)
-    chosen = out_dtype("linspace", out, dtype, inferred)
-    if inferred.is_complex and not chosen.is_complex:
-        raise RuntimeError(
-            f"torch.linspace(): inferred dtype {inferred.cpp_name} can't be safely "
-            f"cast to passed dtype {chosen.scalar_name}"
-        )
+    chosen = _spaced_dtype("linspace", start, end, out, dtype)
     device = device_of("linspace", device)
     if count > 1:
         _check_kernel("linspace_cpu", chosen, (dtypes.BOOL,))
     if count:
-        for number in (start, end):
-            element(number, chosen.np)
+        start, end = (_held(number, chosen) for number in (start, end))
     check_gradient(chosen, requires_grad)
     if at_once(device):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -307,13 +319,12 @@ def logspace(
     start, end, count = _ends("logspace", start, end, steps)
     base = number_of("logspace", "base", 4, base)
     check_options("logspace", layout, pin_memory, requires_grad)
-    chosen = out_dtype("logspace", out, dtype, _default_dtype(start, end))
+    chosen = _spaced_dtype("logspace", start, end, out, dtype)
     device = device_of("logspace", device)
     if count > 1:
         _check_kernel("logspace_cpu", chosen, (dtypes.BOOL,))
     if count:
-        for number in (start, end):
-            element(number, chosen.np)
+        start, end = (_held(number, chosen) for number in (start, end))
     check_gradient(chosen, requires_grad)
     if at_once(device):
         with np.errstate(over="ignore", invalid="ignore"):

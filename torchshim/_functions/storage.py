@@ -308,7 +308,10 @@ class UntypedStorage:
             lengthen(core, size, dtypes.uint8)
             self._hold(core)
             return self
-        self._raw = lengthened(self._bytes()[:size], size, dtypes.uint8)
+        if self.device.type == "meta":
+            self._raw = np.zeros(size, np.uint8)
+        else:
+            self._raw = lengthened(self._bytes()[:size], size, dtypes.uint8)
         return self
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
