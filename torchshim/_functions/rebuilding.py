@@ -61,14 +61,11 @@ def user_state(tensor: Tensor) -> Any:
 
     Or whatever a `__getstate__` of a subclass gives.
     """
-    own = getattr(type(tensor), "__getstate__", _no_state)
-    if own is not _no_state:
+    own: Any = getattr(type(tensor), "__getstate__", None)
+    if own is not getattr(object, "__getstate__", None):
         return own(tensor)
     slots = in_slots(tensor)
     return (dict(vars(tensor)), slots) if slots else dict(vars(tensor))
-
-
-_no_state = getattr(object, "__getstate__", None)
 
 
 def set_user_state(tensor: Tensor, state: Any) -> None:

@@ -259,11 +259,11 @@ def dump(
 ) -> Storages:
     """Pickles an object into a file; gives the storages that it mentions."""
     # The pickler written in C cannot be told what name an object has.
-    base = pickle._Pickler if pickle_module is pickle else pickle_module.Pickler
+    base: Any = pickle._Pickler if pickle_module is pickle else pickle_module.Pickler
     mixin = _LegacyPickler if legacy else _TensorPickler
     members: dict[str, Any] = {}
     if issubclass(base, pickle._Pickler):  # `x.__dict__`, as files have it
-        members["dispatch"] = base.dispatch | {Attributes: base.save_dict}
+        members["dispatch"] = base.dispatch | {Attributes: base.dispatch[dict]}
     pickler = type("Pickler", (mixin, base), members)(file, protocol=protocol)
     pickler.storages = Storages()
     pickler.dump(obj)
