@@ -129,6 +129,26 @@ def grouped_by_shape(torch):
 
 
 @case
+def fields_of_events(torch):
+    kinds = torch.profiler.DeviceType
+    known = sorted(kinds.__members__.values(), key=int)
+    yield [(repr(kind), str(kind), int(kind)) for kind in known]
+    yield kinds.CUDA == kinds(1), kinds is torch.autograd.DeviceType
+    yield kinds is torch._C._autograd.DeviceType
+    with torch.profiler.profile() as found:
+        with torch.profiler.record_function("block"):
+            torch.ones(2).exp()
+    events = {e.name: e for e in found.events()}
+    outer, inner = events["block"].time_range, events["aten::exp"].time_range
+    yield outer.start <= inner.start <= inner.end <= outer.end
+    yield inner.elapsed_us() == inner.end - inner.start
+    yield [
+        (e.device_type, e.use_device) for e in (events["block"], events["aten::exp"])
+    ]
+    yield [e.device_type for e in found.key_averages() if e.key == "aten::exp"]
+
+
+@case
 def memory_and_operations(torch):
     x, weight = torch.ones(2, 3, 8, 8), torch.ones(4, 3, 3, 3)
     nn = torch.nn.functional

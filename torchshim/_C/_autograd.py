@@ -72,3 +72,11 @@ def _unsafe_set_version_counter(
                 f"Cannot set a version_counter to a value below 0: {version}"
             )
         set_version(tensor, version)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DeviceType":
+        from torchshim.autograd.profiler_util import DeviceType
+
+        return DeviceType
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -104,4 +104,6 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in _OF_THE_PROFILER:
         return getattr(_import_module(f"{__name__}.profiler"), name)
+    if name == "DeviceType":
+        return _import_module(f"{__name__}.profiler_util").DeviceType
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ https://docs.pytorch.org/docs/2.13/autograd.html#torch.autograd.profiler.profile
 
 from __future__ import annotations
 
+import enum
 import gzip
 import json
 import math
@@ -13,7 +14,35 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg"]
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+
+
+class _Numbered(enum.Enum):
+    """Names that have numbers."""
+
+    def __int__(self) -> int:
+        return self.value
+
+
+# Kinds of devices, by PyTorch's numbers.
+DeviceType: Any = _Numbered(
+    "DeviceType",
+    "CPU CUDA MKLDNN OPENGL OPENCL IDEEP HIP FPGA MAIA XLA Vulkan Metal XPU MPS Meta "
+    "HPU VE Lazy IPU MTIA PrivateUse1",
+    start=0,
+    module="torch._C._autograd",
+)
+
+
+class Interval:
+    """From when to when something ran, in microseconds."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        """How long that was."""
+        return self.end - self.start
 
 
 def format_time(time_us: float, unit: str | None = None) -> str:
@@ -65,6 +94,9 @@ class _Times:
     device_time_total = self_device_time_total = 0.0
     device_memory_usage = self_device_memory_usage = 0
     flops = 0
+    # Programs are waited for by the CPU, wherever they run.
+    device_type = DeviceType.CPU
+    use_device: str | None = None
 
     @property
     def cpu_time(self) -> float:
@@ -123,6 +155,11 @@ class FunctionEvent(_Times):
     def is_user_annotation(self) -> bool:
         """Whether `record_function` made it."""
         return self.category == "user_annotation"
+
+    @property
+    def time_range(self) -> Interval:
+        """When it began and ended."""
+        return Interval(self.start_ns / 1e3, self.end_ns / 1e3)
 
     @property
     def cpu_time_total(self) -> float:

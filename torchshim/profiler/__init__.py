@@ -4,12 +4,11 @@ https://docs.pytorch.org/docs/2.13/profiler.html. What is timed: see
 `torch.autograd.profiler`.
 """
 
+from torchshim.autograd.profiler_util import DeviceType
 from torchshim.profiler import itt as itt
 from torchshim.profiler import profiler as profiler
 from torchshim.profiler.profiler import (
-    ExecutionTraceObserver as ExecutionTraceObserver,
-)
-from torchshim.profiler.profiler import (
+    ExecutionTraceObserver,
     ProfilerAction,
     ProfilerActivity,
     kineto_available,
@@ -23,6 +22,8 @@ from torchshim.profiler.profiler import _ExperimentalConfig as _ExperimentalConf
 from torchshim.profiler.profiler import _KinetoProfile as _KinetoProfile
 
 __all__ = [
+    "DeviceType",
+    "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",
