@@ -205,6 +205,10 @@ def marks_of_torchscript(torch):
     yield internal.FunctionModifiers.UNUSED, internal.FunctionModifiers.IGNORE
     utils = import_module(f"{torch.__name__}._dynamo.utils")
     yield type(utils.counters).__name__, utils.is_compile_supported("cpu")
+    config = import_module(f"{torch.__name__}._dynamo.config")
+    with utils.disable_cache_limit():
+        yield config.recompile_limit, config.accumulated_recompile_limit
+    yield config.recompile_limit, config.accumulated_recompile_limit
     fsdp = import_module(f"{torch.__name__}.distributed.fsdp")
     yield sorted(set(fsdp.__all__) - {"FSDPModule", "fully_shard"})
     api = import_module(f"{torch.__name__}.distributed.fsdp.api")

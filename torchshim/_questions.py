@@ -16,6 +16,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "_nnpack_available",
     "compiled_with_cxx11_abi",
     "get_device_module",
     "get_file_path",
@@ -47,6 +48,11 @@ def compiled_with_cxx11_abi() -> bool:
 
 def is_vulkan_available() -> bool:
     """Whether tensors can be on Vulkan: no."""
+    return False
+
+
+def _nnpack_available() -> bool:
+    """Whether NNPACK computes convolutions: no."""
     return False
 
 

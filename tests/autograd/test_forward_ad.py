@@ -597,3 +597,21 @@ def reads_between_writes(torch, when):
                     base[1:].mul_(2)
                 yield base.detach(), fw.unpack_dual(base).tangent
                 yield fw.unpack_dual(base * 2).tangent
+
+
+@case.over(*((a, b) for a in (0, 1) for b in (0, 1, 2)))
+def of_running_statistics(torch, which):
+    """They have no tangents where the input or a scale has one."""
+    fw, function = torch.autograd.forward_ad, torch.nn.functional.batch_norm
+    given, fixed = which
+    with fw.dual_level():
+        x, weight = torch.arange(12.0).view(2, 3, 2), torch.ones(3)
+        running = [torch.zeros(3), torch.ones(3)]
+        if fixed:
+            running[fixed - 1] = fw.make_dual(running[fixed - 1], torch.ones(3))
+        if fixed < 2:
+            weight = fw.make_dual(weight, torch.ones(3)) if given else weight
+        elif given:
+            x = fw.make_dual(x, torch.ones_like(x))
+        y = attempt(function, x, *running, weight)
+        yield y if isinstance(y, Exception) else tuple(fw.unpack_dual(y))

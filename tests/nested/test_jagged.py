@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import importlib
 
 from tests.nested import plain, seen, shown
-from tests.oracle import case
+from tests.oracle import attempt, case
 
 
 def parts(torch, requires_grad=False):
@@ -168,6 +169,49 @@ hash(j) == hash(j), {j: 1}[j]
 def ragged_sizes(torch, line):
     j, k = jagged(torch).size(1), jagged(torch).size(1)
     return shown(torch, line, j=j, k=k)
+
+
+@case.lines(r"""
+a == a, a == b, a == c, a != c, a == 3, 3 != a, a >= b, c <= 1, c >= 2
+a >= c
+2 < a
+str(a), str(d), repr(d.node), a * 3 == S(N(1, 3)), d >= a, d > a, a < d
+a.node.t_id, d.node.nested_int_coeff(), d.node.nested_int(), a.node.is_nested_int()
+I.is_nested_int(a), I.is_nested_int(3), I.is_nested_int(jagged.shape[1])
+""")
+def nested_integers(torch, line):
+    node = importlib.import_module(f"{torch.__name__}.nested._internal.nested_int")
+    path = f"{torch.__name__}.fx.experimental.symbolic_shapes"
+    S, N = torch.SymInt, node.NestedIntNode
+    sizes = {"a": S(N(1, 1)), "b": S(N(1, 1)), "c": S(N(2, 1)), "d": S(N(1, 3))}
+    names = {"S": S, "N": N, "I": importlib.import_module(path), **sizes}
+    return shown(torch, line, jagged=jagged(torch), **names)
+
+
+@case.lines(r"""
+J(v, [o], [2], -1.0), J(v, [o], [5]), J(v[:, 0], [o], [3]), J(v[..., None], [o], [3])
+J(v.long(), [o.int()], [3], 1.5), J(v, [o], [1], 2)
+D(p, [o], 4), D(p, [o]), D(p[..., 0], [o], 4), D(p[:, :1], [T([0, 1, 2])])
+attempt(J, v, [o, o], [3, 3])
+attempt(J, v, [], [3])
+attempt(J, v, [o[None]], [3])
+attempt(D, p, [o, o], 4)
+attempt(D, p, [o[None]], 4)
+attempt(D, p, [o], 5)
+attempt(D, p[0, 0], [o], 4)
+attempt(D, p[:1], [o], 4)
+attempt(D, p[:, :2], [o], 4)
+""")
+def padded_by_offsets(torch, line):
+    aten = torch.ops.aten
+    names = {
+        "J": aten._jagged_to_padded_dense_forward,
+        "D": aten._padded_dense_to_jagged_forward,
+        "v": torch.arange(8.0).view(4, 2),
+        "o": torch.tensor([0, 1, 4]),
+        "p": torch.arange(12.0).view(2, 3, 2),
+    }
+    return shown(torch, line, T=torch.tensor, attempt=attempt, **names)
 
 
 @case

@@ -59,8 +59,13 @@ N.narrow(torch.ones(3, 2), 0, torch.tensor([0]), 2)
 print(torch._nested_tensor_from_mask(torch.ones(2, 3, 2), m > 0))
 torch._nested_tensor_from_mask(torch.ones(2, 3, 2), m < 1)
 print(torch._nested_tensor_from_mask_left_aligned(torch.ones(2, 3, 2), m < 1))
+[attempt(torch._nested_tensor_from_mask, torch.ones(2, 3), m) for m in (m, m[0] > 0)]
+attempt(torch._nested_tensor_from_mask, torch.ones(2, 3), m > 0)
+attempt(torch._nested_tensor_from_mask, torch.ones(2, 2, 2), m > 0)
 print(torch._nested_from_padded(torch.ones(2, 3, 2), torch.tensor([[1, 2], [3, 2]])))
 print(torch._nested_compute_contiguous_strides_offsets(torch.tensor([[2, 3], [3, 4]])))
+P = torch.ones(2, 3, 3); torch._nested_from_padded_and_nested_example(P, n(parts))
+attempt(torch._nested_from_padded_and_nested_example, torch.ones(2, 3), m)
 """)
 def made(torch, line):
     N = torch.nested

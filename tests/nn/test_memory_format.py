@@ -76,6 +76,24 @@ def other_layers(torch):
         yield y.stride()
 
 
+@case.over(training=[False, True])
+def normalized_batches(torch, training):
+    """Sizes of one leave the format undecided."""
+    for shape, order in (
+        ((1, 3, 2, 1), (0, 2, 1, 3)),
+        ((1, 3, 2, 4), (0, 2, 1, 3)),
+        ((1, 2, 3, 1), (0, 3, 1, 2)),
+        ((2, 3, 1, 1), (0, 1, 2, 3)),
+        ((2, 1, 3, 1, 4), (0, 4, 1, 2, 3)),
+        ((2, 3, 4), (0, 2, 1)),
+        ((1, 3, 2, 1), (0, 2, 3, 1)),
+    ):
+        x = torch.rand(shape).permute(order)
+        running = torch.zeros(x.shape[1]), torch.ones(x.shape[1])
+        y = torch.nn.functional.batch_norm(x, *running, training=training)
+        yield x.stride(), y.stride()
+
+
 @case
 def a_network(torch):
     nn = torch.nn

@@ -105,6 +105,15 @@ def grid_errors(torch):
 
 
 @case
+def grids_without_vectors(torch):
+    image = torch.arange(12.0).view(1, 1, 3, 4).requires_grad_()
+    points = torch.linspace(-1.2, 1.1, 8).view(1, 2, 2, 2).requires_grad_()
+    for mode in range(2):
+        y = torch._grid_sampler_2d_cpu_fallback(image, points, mode, 1, False)
+        yield y.detach(), torch.autograd.grad(y.square().sum(), (image, points))
+
+
+@case
 def affine_grids(torch):
     grid = torch.nn.functional.affine_grid
     theta = torch.randn(2, 2, 3, requires_grad=True)

@@ -13,6 +13,28 @@ from typing import Any
 _numbers = itertools.count()
 
 
+class NestedIntNode:
+    """What PyTorch's `SymInt` holds: which dimension it is, and times what."""
+
+    __module__ = "torch.nested._internal.nested_int"
+
+    def __init__(self, t_id: int, coeff: int) -> None:
+        self.t_id, self.coeff = t_id, coeff
+
+    def nested_int(self) -> int:
+        return self.t_id
+
+    def nested_int_coeff(self) -> int:
+        return self.coeff
+
+    def is_nested_int(self) -> bool:
+        """Whether it is that of a ragged dimension: yes."""
+        return True
+
+    def __repr__(self) -> str:
+        return str(SymInt(self))
+
+
 class SymInt:
     """A size that is no integer: a multiple of the lengths of one ragged dimension."""
 
@@ -22,9 +44,17 @@ class SymInt:
     number: int
     coefficient: int
 
-    def __init__(self, number: int | None = None, coefficient: int = 1) -> None:
+    def __init__(
+        self, number: int | NestedIntNode | None = None, coefficient: int = 1
+    ) -> None:
+        if isinstance(number, NestedIntNode):
+            number, coefficient = number.t_id, number.coeff
         self.number = next(_numbers) if number is None else number
         self.coefficient = coefficient
+
+    @property
+    def node(self) -> NestedIntNode:
+        return NestedIntNode(self.number, self.coefficient)
 
     def __repr__(self) -> str:
         times = "" if self.coefficient == 1 else f"{self.coefficient}*"

@@ -41,6 +41,7 @@ from torchshim._functions import (  # noqa: F401
     native_gradients,
     nested_construct,
     nested_elements,
+    nested_kernels,
     nested_products,
     nested_reductions,
     nested_shape,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from torchshim._core import dtypes
 from torchshim._derived import public
 from torchshim._functions.composed import refreshed
 from torchshim._functions.creation import placed
@@ -418,7 +419,8 @@ def _nested_tensor_from_mask(t: Any, mask: Any, mask_check: bool = True) -> Any:
     >>> [part.shape for part in nested.unbind()]
     [torch.Size([1, 3]), torch.Size([2, 3])]
     """
-    if mask_check and not _nested_tensor_from_mask_left_aligned(t, mask):
+    aligned = _nested_tensor_from_mask_left_aligned(t, mask)
+    if mask_check and not aligned:
         raise RuntimeError("Mask must be left-aligned without gaps")
     lengths = mask.sum(1).tolist()
     return of_list([row[:length] for row, length in zip(t, lengths, strict=True)])
@@ -433,7 +435,18 @@ def _nested_tensor_from_mask_left_aligned(t: Any, mask: Any) -> bool:
     >>> torch._nested_tensor_from_mask_left_aligned(torch.ones(1, 2, 3), mask)
     False
     """
-    host = mask.detach().cpu().numpy().astype(bool)
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            "Expected mask to be of ScalarType Bool, but got "
+            f"{mask.dtype.scalar_name} instead."
+        )
+    if mask.dim() != 2:
+        raise RuntimeError("Padding mask should be 2D")
+    if t.dim() != 3:
+        raise RuntimeError("Input should be a 3D tensor, N * L * D")
+    if mask.shape != t.shape[:2]:
+        raise RuntimeError("Mask size should match input size")
+    host = mask.detach().cpu().numpy()
     return bool((host[:, :-1] | ~host[:, 1:]).all())
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim._core.levels import FORWARD
+from torchshim._core.record import local
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import only_bools
 from torchshim._ops._common import check_fixed
@@ -100,11 +102,29 @@ def normalized_batch(
     if len(shape) < 2:
         input.size(1)  # raises
     if not training:
+        if local.rec.levels:
+            _check_tangents((input, weight, bias), (mean, var))
         return fns.batch_norm_eval(input, weight, bias, mean, var, eps)
     _verify_running(mean, var)
     out = fns.batch_norm_train(input, weight, bias, eps)
     update_running(input, mean, var, momentum, False)
     return out
+
+
+def _check_tangents(moving: tuple[Any, ...], fixed: tuple[Any, ...]) -> None:
+    """Raises for tangents of running statistics, where the result has one."""
+
+    def has(tensors: tuple[Any, ...], number: int) -> bool:
+        given = (t for t in tensors if t is not None)
+        return any(local.rec.tangent_of(t, number) is not None for t in given)
+
+    for level in local.rec.levels:
+        if level.kind in FORWARD and has(moving, level.number):
+            if has(fixed, level.number):
+                raise RuntimeError(
+                    "batch_norm is not differentiable wrt running_mean and "
+                    "running_var, they cannot have forward grad defined"
+                )
 
 
 def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

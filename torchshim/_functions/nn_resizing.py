@@ -197,6 +197,12 @@ def _floors(input: Tensor, scales: Any) -> tuple[int, ...]:
     return tuple(map(math.floor, lengths))
 
 
+def _is_integer(size: Any) -> bool:
+    if isinstance(size, Tensor):
+        return not size.is_floating_point()
+    return isinstance(size, (int, np.integer))
+
+
 def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -209,7 +215,7 @@ def _target(input: Tensor, n: int, size: Any, scale_factor: Any) -> tuple[Any, A
                     f"and output size of {size}. Please provide input tensor in (N, C, "
                     "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
                 )
-            if not all(hasattr(s, "__index__") for s in size):
+            if not all(map(_is_integer, size)):
                 raise TypeError(
                     "expected size to be one of int or Tuple[int] or Tuple[int, int] "
                     "or Tuple[int, int, int], but got size with types "

@@ -67,7 +67,7 @@ def grid_sample(
     return fns.grid_sampler(input, grid, *modes, corners)
 
 
-def _grid_sampler(n: int) -> None:
+def _grid_sampler(n: int, name: str) -> None:
     def sampler(
         input: Tensor,
         grid: Tensor,
@@ -96,12 +96,13 @@ def _grid_sampler(n: int) -> None:
             )
         return fns.grid_sampler(*given)
 
-    described(sampler, f"grid_sampler_{n}d", f"`grid_sampler` in {n} dimensions.")
+    described(sampler, name, f"`grid_sampler` in {n} dimensions.")
     public(sampler)
 
 
-_grid_sampler(2)
-_grid_sampler(3)
+_grid_sampler(2, "grid_sampler_2d")
+_grid_sampler(2, "_grid_sampler_2d_cpu_fallback")
+_grid_sampler(3, "grid_sampler_3d")
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:

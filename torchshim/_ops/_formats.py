@@ -11,10 +11,10 @@ from torchshim._core.layout import (
     format_strides,
     memory_format,
 )
-from torchshim._core.meta import elementwise_strides
+from torchshim._core.meta import elementwise_strides, fills, is_contiguous
 
-__all__ = ["channels_layout", "convolution_layout", "first_layout", "joining_layout"]
-__all__ += ["signal_layout", "suggested_format", "volume_layout"]
+__all__ = ["batch_layout", "channels_layout", "convolution_layout", "first_layout"]
+__all__ += ["joining_layout", "signal_layout", "suggested_format", "volume_layout"]
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 _FORMATS = {4: channels_last, 5: channels_last_3d}
@@ -56,6 +56,20 @@ def channels_layout(
 ) -> tuple[int, ...] | None:
     """The format of the first operand."""
     return _laid_out(shape, suggested_format(*operands[0]))
+
+
+def batch_layout(
+    shape: tuple[int, ...], operands: Sequence[Pair]
+) -> tuple[int, ...] | None:
+    """As `channels_layout`, but sizes of one leave an order without gaps as it is."""
+    (size, strides), *_ = operands
+    if is_contiguous(size, strides):
+        return None
+    if len(size) in _FORMATS:
+        order = (1, *range(len(size) - 1, 1, -1), 0)
+        if fills((strides[d], size[d]) for d in order):
+            return _laid_out(shape, _FORMATS[len(size)])
+    return channels_layout(shape, operands)
 
 
 def signal_layout(

@@ -25,7 +25,7 @@ from torchshim._ops._common import (
     widened,
     without_derivative,
 )
-from torchshim._ops._formats import channels_layout
+from torchshim._ops._formats import batch_layout, channels_layout
 from torchshim._ops._normalization_checks import (
     check_batch_norm,
     check_mixed,
@@ -95,7 +95,7 @@ def _private(grad_fn: str, **options: Any) -> Any:
 @_private(
     "NativeBatchNormBackward0",
     saves=("input", "weight", "computed"),
-    layout=channels_layout,
+    layout=batch_layout,
     one_node=True,
     varies=_EPS,
 )
@@ -140,7 +140,7 @@ def _running_typecheck(
     "NativeBatchNormBackward0",
     saves=("input", "weight", "running_mean", "running_var"),
     differentiable=("input", "weight", "bias"),
-    layout=channels_layout,
+    layout=batch_layout,
     one_node=True,
     varies=_EPS,
     typecheck=_running_typecheck,

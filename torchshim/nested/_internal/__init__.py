@@ -2,4 +2,4 @@
 
 from torchshim._lazy import submodules as _submodules
 
-__getattr__ = _submodules(__name__, "nested_tensor")
+__getattr__ = _submodules(__name__, "nested_int", "nested_tensor")
