@@ -219,6 +219,18 @@ def ctc(torch, reduction):
 
 
 @case
+def ctc_of_no_targets(torch):
+    F, x = torch.nn.functional, frames(torch)
+    for targets in (torch.zeros(0, dtype=torch.int64), torch.zeros((2, 0)).long()):
+        for lengths, counts in (
+            ((6, 5), (0, 0)),
+            (torch.tensor([6, 5]), torch.tensor([0, 0])),
+        ):
+            loss = F.ctc_loss(x, targets, lengths, counts, reduction="none")
+            yield loss, torch.autograd.grad(loss.sum(), x)
+
+
+@case
 def ctc_of_what_does_not_fit(torch):
     F = torch.nn.functional
     x = frames(torch)

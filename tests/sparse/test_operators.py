@@ -469,7 +469,9 @@ def products_with_a_sparse_weight(torch):
         yield out, torch.autograd.grad(out.sum(), x)
         yield each.to_dense() + torch.ones(2, 3)
     bias = torch.ones(2)
-    yield attempt(torch.nn.functional.linear, x, weight, bias)
+    for each in (weight, weight.to_sparse_csr(), weight.to_sparse_csc()):
+        for given in (x.detach(), x[0].detach(), x.detach()[None]):
+            yield attempt(torch.nn.functional.linear, given, each, bias)
     csr = weight.to_sparse_csr()
     yield csr + torch.ones(2, 3), torch.add(csr, torch.ones(2, 3), alpha=2)
     yield attempt(lambda: weight + torch.ones(2, 3))

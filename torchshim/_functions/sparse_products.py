@@ -13,6 +13,7 @@ from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
 from torchshim._functions.sparse_tensor import (
+    COO,
     coalesced,
     coo,
     handles,
@@ -236,6 +237,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if bias is None:
         return matmul(input, weight.t())
     if not is_sparse(input):
+        if weight.layout is not COO or input.dim() != 2:
+            return matmul(input, weight.t()) + bias
         kinds = [LAYOUT_TEXTS[each.layout.name] for each in (input, weight.t())]
         raise RuntimeError(
             "addmm_sparse_dense: expected either 'mat1' to have sparse layout and "

@@ -28,7 +28,7 @@ def _lattice(targets: Array, blank: int) -> tuple[Array, Array]:
     n, s = targets.shape
     labels = jnp.full((n, 2 * s + 1), blank, targets.dtype)
     labels = labels.at[:, 1::2].set(targets)
-    two_back = jnp.pad(labels[:, :-2], ((0, 0), (2, 0)), constant_values=blank)
+    two_back = jnp.pad(labels, ((0, 0), (2, 0)), constant_values=blank)[:, :-2]
     apart = (labels != blank) & (labels != two_back)
     return labels, apart.at[:, :2].set(False)
 
@@ -43,10 +43,8 @@ def _nll(
     start = jnp.full(labels.shape, _NEVER, log_probs.dtype).at[:, 0].set(0)
 
     def shifted(alpha: Array, by: int) -> Array:
-        kept = alpha[:, : alpha.shape[1] - by]
-        return jnp.pad(kept, ((0, 0), (by, 0)), constant_values=_NEVER)[
-            :, : alpha.shape[1]
-        ]
+        padded = jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_NEVER)
+        return padded[:, : alpha.shape[1]]
 
     def advance(alpha: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
         time, emission = at

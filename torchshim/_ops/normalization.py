@@ -537,8 +537,10 @@ def _distance(z: Array, p: float) -> Array:
         return p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
     size = jnp.where(z < 0, -z, z)
     largest = jax.lax.stop_gradient(jnp.max(size, -1, keepdims=True, initial=0))
-    # Each of several largest differences gets the whole gradient.
-    change = jnp.where(size == largest, size - jax.lax.stop_gradient(size), 0)
+    # Each of several largest differences gets the whole gradient, unless it is 0.
+    change = jnp.where(
+        (size == largest) & (z != 0), size - jax.lax.stop_gradient(size), 0
+    )
     return largest[..., 0] + change.sum(-1)
 
 

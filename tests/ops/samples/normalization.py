@@ -42,4 +42,5 @@ def rows() -> Iterator[Sample]:
 def own_rows() -> Iterator[Sample]:
     yield sample(floats(4, 3))
     yield sample(floats(4, 3), 1.0)
+    yield sample(f32([[1, 2, 3], [1, 2, 3], [2, 3, 3.5]]), float("inf"))
     yield sample(floats(4)).raises()
