@@ -560,7 +560,7 @@ def names_of_the_dispatcher(torch):
 def operators_are_overridden(torch):
     lib = torch.library.Library("mylib", "FRAGMENT")
     lib.define("over(Tensor x, int n=1) -> Tensor")
-    lib.impl("over", lambda x, n: x + n, "CompositeExplicitAutograd")
+    lib.impl("over", lambda x, n=1: x + n, "CompositeExplicitAutograd")
     packet = torch.ops.mylib.over
 
     class Own(torch.Tensor):

@@ -9,6 +9,7 @@ https://docs.pytorch.org/docs/2.13/torch.compiler_ir.html
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from torchshim._core.storage import TensorBase
 from torchshim._derived import fns, namespace
 from torchshim._errors import unsupported
 from torchshim._functions.sparse_tensor import is_sparse
+from torchshim._library.native import schemas_of
+from torchshim._library.schema import FunctionSchema
 from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor
 
@@ -116,6 +119,13 @@ class OpOverload:
     def _name(self) -> str:
         return self.name()
 
+    @functools.cached_property
+    def _schema(self) -> FunctionSchema:
+        for schema in schemas_of(self.overloadpacket.__name__):
+            if (schema.overload_name or "default") == self._overloadname:
+                return schema
+        raise AttributeError(f"no schema is known of {self}")
+
     def __deepcopy__(self, memo: Any) -> OpOverload:
         return self
 
@@ -126,7 +136,23 @@ class OpOverload:
         found = _overriding(args, kwargs)
         if found is not None:
             return dispatch(self, found, args, kwargs)
+        if kwargs:
+            self._check_names(kwargs)
         return self.overloadpacket(*args, **kwargs)
+
+    def _check_names(self, kwargs: dict[str, Any]) -> None:
+        """Raises RuntimeError for keywords that only other forms have."""
+        forms = schemas_of(self.overloadpacket.__name__)
+        schema = self._schema if forms else None
+        known = [argument.name for argument in schema.arguments] if schema else kwargs
+        for name in kwargs:
+            others = (a.name for form in forms for a in form.arguments)
+            if name not in known and name in others:
+                raise RuntimeError(
+                    f"Unknown keyword argument '{name}' for operator "
+                    f"'{self.namespace}::{self.overloadpacket.__name__}'. "
+                    f"Schema: {schema}"
+                )
 
     def name(self) -> str:
         """The name with its namespace: `aten::add.Tensor`, `aten::mm`."""
@@ -159,14 +185,24 @@ class OpOverloadPacket:
         if (
             overload.startswith("_")
             or hasattr(OpOverload, overload)
-            or (overload == "overloadpacket")
+            or overload == "overloadpacket"
         ):
+            raise AttributeError(
+                f"The underlying op of '{self}' has no overload name '{overload}'"
+            )
+        known = self.overloads()
+        if known and overload not in known:
             raise AttributeError(
                 f"The underlying op of '{self}' has no overload name '{overload}'"
             )
         made = OpOverload(self, overload)
         self.__dict__[overload] = made
         return made
+
+    def overloads(self) -> list[str]:
+        """The names of its forms that take or give tensors, if it is PyTorch's."""
+        forms = schemas_of(self.__name__)
+        return [schema.overload_name or "default" for schema in forms]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         found = _overriding(args, kwargs)
@@ -211,6 +247,11 @@ def function_of(name: str) -> Any:
     return own or getattr(fns, name, None)
 
 
+def is_known(name: str) -> bool:
+    """Whether an operator has this name."""
+    return name in _PACKETS or function_of(name) is not None
+
+
 class _OpNamespace(ModuleType):
     """The operators that somebody registered under one name."""
 
@@ -229,8 +270,7 @@ class _Aten(_OpNamespace):
     """The namespace of PyTorch's own operators."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = name in _PACKETS
-        if not known and function_of(name) is None:
+        if not is_known(name):
             return super().__getattr__(name)
         packet = OpOverloadPacket(name)
         self.__dict__[name] = packet
@@ -285,7 +325,9 @@ def overload_of(call: Any, args: Sequence[Any]) -> OpOverload:
     if name in _NAMES:
         packet, _, form = _NAMES[name].partition(".")
         return getattr(getattr(aten, packet), form or "default")
-    return getattr(getattr(aten, name), _form(call, args, len(tensors)))
+    packet, form = getattr(aten, name), _form(call, args, len(tensors))
+    known = packet.overloads()
+    return getattr(packet, form if form in known or not known else known[0])
 
 
 def _form(call: Any, args: Sequence[Any], tensors: int) -> str:

@@ -6,6 +6,8 @@ import contextlib
 import datetime
 import importlib
 import os
+import re
+import socket
 import tempfile
 import threading
 
@@ -373,3 +375,108 @@ def test_what_needs_more_processes_is_refused():
             getattr(submodule(torch, module), name)(torch.ones(1))
     with pytest.raises(NotImplementedError, match="DTensor is not supported"):
         submodule(torch, "tensor").DTensor.from_local(torch.ones(1))
+
+
+@case
+def stores_of_a_program(torch):
+    dist = torch.distributed
+
+    class Own(dist.Store):
+        def __init__(self):
+            super().__init__()
+            self.words = {}
+
+        def set(self, key, value):
+            self.words[key] = value
+
+        def get(self, key):
+            return self.words[key]
+
+        def add(self, key, amount):
+            total = int(self.words.get(key, 0)) + amount
+            self.words[key] = str(total).encode()
+            return total
+
+        def compare_set(self, key, expected, desired):
+            if self.words.get(key) in (None, expected):
+                self.words[key] = desired
+            return self.words[key]
+
+        def check(self, keys):
+            return all(key in self.words for key in keys)
+
+        def wait(self, keys, *timeout):
+            print("wait", keys, timeout)
+
+    class Extended(Own):
+        def append(self, key, value):
+            print("append", key, value)
+
+        def multi_get(self, keys):
+            return [b"x" for _ in keys]
+
+        def multi_set(self, keys, values):
+            print("multi_set", keys, values)
+
+        def has_extended_api(self):
+            return True
+
+    for own in (Own(), Extended()):
+        store = dist.PrefixStore("q", dist.PrefixStore("p", own))
+        store.set("a", "b")
+        yield store.get("a"), store.add("n", 3), store.compare_set("a", "b", "c")
+        store.append("z", "1")
+        store.append("z", "2")
+        store.multi_set(["u", "v"], ["1", b"2"])
+        yield store.multi_get(["a", "n"]), store.check(["a"]), store.check(["a", "w"])
+        store.wait(["a"])
+        store.wait(["a"], datetime.timedelta(seconds=3))
+        yield store.has_extended_api(), store._underlying_non_prefix_store is own
+        yield own.words
+
+
+@case
+def what_stores_lack(torch):
+    class Empty(torch.distributed.Store):
+        pass
+
+    for store in (Empty(), torch.distributed.PrefixStore("p", Empty())):
+        yield store.has_extended_api()
+        yield attempt(store.add, "a", 1), attempt(store.check, ["a"])
+        yield attempt(store.wait, ["a"]), attempt(store.delete_key, "a")
+        yield attempt(store.num_keys), attempt(store.queue_len, "a")
+        yield attempt(store.queue_push, "a", "b"), attempt(store.list_keys)
+        for name, *args in (("get", "a"), ("append", "a", "b"), ("multi_get", ["a"])):
+            yield str(attempt(getattr(store, name), *args))[-16:]
+    yield attempt(torch.distributed.PrefixStore, "p", None)
+
+
+@case
+def servers_and_their_clients(torch):
+    dist = torch.distributed
+    yield attempt(dist.TCPStore, "localhost", 0, world_size=0)
+    for wait, size in ((True, 1), (False, 1), (False, 2), (True, None)):
+        server = dist.TCPStore("localhost", 0, size, True, wait_for_workers=wait)
+        yield server.num_keys()
+        # Clients do not wait for others.
+        client = dist.TCPStore("localhost", server.port, 5, wait_for_workers=wait)
+        yield server.num_keys(), server.list_keys()
+        ends = r"\(fd=\d+, addr=\[.*\]:\d+, remote=\[.*\]:\d+\)"
+        for each, served in ((server, r"TCPServer\(port=\d+\)"), (client, "<nullptr>")):
+            wanted = (
+                rf"TCPStore\(client=TCPClient\(SocketImpl{ends}\), server={served}\)"
+            )
+            yield re.fullmatch(wanted, repr(each)) is not None
+    # A socket that listens not yet.
+    bound = socket.socket()
+    bound.bind(("localhost", 0))
+    port = bound.getsockname()[1]
+    options = {
+        "is_master": True,
+        "master_listen_fd": bound.detach(),
+        "use_libuv": False,
+    }
+    store = dist.TCPStore("localhost", port, 1, **options)
+    store.set("a", "b")
+    yield store.get("a")
+    yield attempt(dist.rendezvous, "file://foo?rank=1&world_size=2", 1, 2)

@@ -7,6 +7,7 @@ https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/README.md
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import re
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ from torchshim._core import dtypes
 from torchshim._core.device import device
 from torchshim._core.storage import TensorBase
 
+# What stands in schemas as its number.
+_NUMBERED = ("ScalarType", "Layout", "MemoryFormat")
+_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2}
+_FORMATS |= {"channels_last_3d": 3, "strided": 0, "sparse_coo": 1}
 # What types of schemas are called in error texts.
 _SHOWN = {
     "SymInt": "int",
@@ -50,7 +55,7 @@ _OF_CPP = {
 }
 _TYPE = re.compile(
     r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<inner>\?)?"
-    r"(?P<list>\[\d*\])?(?P<optional>\?)?$"
+    r"(?P<list>\[\d*\])?(?:\((?P<of_list>[^)]*)\))?(?P<optional>\?)?$"
 )
 
 
@@ -72,6 +77,8 @@ class Type(NamedTuple):
     # Whether the elements of a list may be None.
     inner: bool
     list: bool
+    # How many these are, if the type says so.
+    length: int | None
     optional: bool
     alias: AliasInfo | None
     text: str
@@ -116,13 +123,15 @@ def parse_type(text: str, schema: str) -> Type:
         what = _OF_CPP.get(base, _UNKNOWN)
         raise RuntimeError(f"\n{what}:\n{schema}\n{below} <--- HERE\n")
     alias = None
-    if found["alias"] is not None:
-        names = frozenset(re.findall(r"\w+", found["alias"].partition("->")[0]))
-        alias = AliasInfo(names, "!" in found["alias"])
+    told = found["alias"] or found["of_list"]
+    if told is not None:
+        names = frozenset(re.findall(r"\w+", told.partition("->")[0]))
+        alias = AliasInfo(names, "!" in told)
     listed = found["list"] is not None
     optional = bool(found["optional"]) or (bool(found["inner"]) and not listed)
     inner = bool(found["inner"]) and listed
-    return Type(found["base"], inner, listed, optional, alias, text)
+    length = int(found["list"][1:-1] or 0) if listed else 0
+    return Type(found["base"], inner, listed, length or None, optional, alias, text)
 
 
 def _fit(base: str, value: Any) -> Any:
@@ -192,48 +201,76 @@ class Argument:
         self.type = kind
         self.kwarg_only = kwarg_only
         self.alias_info = kind.alias
-        self._default = default
-        # What kernels get, and what it is called: a dtype by its number.
-        self.default = None if default is None else _value(default, kind)
-        is_dtype = isinstance(self.default, dtypes.dtype)
-        self.default_value = self.default.index if is_dtype else self.default
+        self.is_write = kind.alias is not None and kind.alias.is_write
+        self.is_out = kwarg_only and self.is_write
+        self._default = None if default is None else _value(default, kind)
+        self._has_default = default is not None
+        # One number stands for all of a list: `int[2] padding=0`.
+        every = (
+            kind.length and not kind.optional and not isinstance(self._default, list)
+        )
+        if every and self._has_default:
+            self._value = [self._default] * kind.length
+        else:
+            self._value = self._default
+        # What it is called: a dtype by its number.
+        is_dtype = isinstance(self._value, dtypes.dtype)
+        self.default_value = self._value.index if is_dtype else self._value
+
+    @property
+    def N(self) -> int | None:
+        return self.type.length
+
+    @functools.cached_property
+    def fitted(self) -> Any:
+        """The default as kernels get it."""
+        return self.type.fit(self._value)
 
     def has_default_value(self) -> bool:
-        return self._default is not None
+        return self._has_default
 
     def __str__(self) -> str:
         text = f"{self.type.text} {self.name}" if self.name else self.type.text
-        if self._default is None:
+        if not self._has_default:
             return text
-        value = self.default_value
+        value = self._default
         shown = f'"{value}"' if isinstance(value, str) else str(value)
-        if isinstance(value, float) and value.is_integer():
-            shown = f"{int(value)}."
+        if isinstance(value, float):
+            shown = f"{int(value)}." if value.is_integer() else f"{value:.17g}"
         return f"{text}={shown}"
 
 
 def _value(text: str, kind: Type) -> Any:
-    if kind.base == "ScalarType":
-        return None if text == "None" else getattr(dtypes, text)
-    if kind.base == "Device" and text != "None":
-        return device(text.strip("\"'"))
+    if text == "None":
+        return None
     if text in ("true", "false"):
         return text == "true"
-    return kind.fit(ast.literal_eval(text))
+    if kind.base == "Device":
+        return device(text.strip("\"'"))
+    if text in _FORMATS:
+        return _FORMATS[text]
+    if kind.base == "ScalarType" and not text.isdigit():
+        return getattr(dtypes, text).index
+    value = ast.literal_eval(text)
+    one = kind.list and not isinstance(value, (list, tuple))
+    return value if one or kind.base in _NUMBERED else kind.fit(value)
 
 
 class FunctionSchema:
     """What an operator takes and gives."""
 
     def __init__(
-        self, name: str, arguments: Sequence[Argument], returns: Sequence[Argument]
+        self,
+        name: str,
+        arguments: Sequence[Argument],
+        returns: Sequence[Argument],
+        is_vararg: bool = False,
     ) -> None:
         self.name, _, self.overload_name = name.partition(".")
         self.arguments = list(arguments)
         self.returns = list(returns)
-        self.is_mutable = any(
-            a.alias_info is not None and a.alias_info.is_write for a in arguments
-        )
+        self.is_vararg = is_vararg
+        self.is_mutable = any(a.is_write for a in arguments)
 
     def __str__(self) -> str:
         shown: list[str] = []
@@ -245,6 +282,8 @@ class FunctionSchema:
         results = ", ".join(map(str, self.returns))
         if len(self.returns) != 1:
             results = f"({results})"
+        if self.is_vararg:
+            shown.append("...")
         return f"{self.name}{tail}({', '.join(shown)}) -> {results}"
 
     __repr__ = __str__
@@ -256,6 +295,12 @@ class FunctionSchema:
                 f"{what} with kwarg-only Tensor args. In the original definition of "
                 f"the op, please make your tensors not kwarg-only. Got: {self}"
             )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionSchema) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     @property
     def is_functional(self) -> bool:
@@ -289,7 +334,7 @@ class FunctionSchema:
             elif argument.name in rest:
                 value = rest.pop(argument.name)
             elif argument.has_default_value():
-                values[argument.name] = argument.default
+                values[argument.name] = argument.fitted
                 continue
             else:
                 raise RuntimeError(
@@ -322,7 +367,7 @@ class FunctionSchema:
         for argument, value in zip(
             reversed(self.arguments[: len(args)]), reversed(args), strict=True
         ):
-            default = argument.default
+            default = argument.fitted if argument.has_default_value() else None
             same = type(value) is type(default) and (value is None or value == default)
             if not argument.has_default_value() or not same:
                 break
@@ -380,7 +425,9 @@ def parse_schema(text: str, given: str | None = None) -> FunctionSchema:
         raise RuntimeError(f"expected a schema like 'name(Tensor x) -> Tensor': {text}")
     name, inside, results = found.groups()
     arguments, keyword_only = [], False
-    for piece in _pieces(inside):
+    pieces = _pieces(inside)
+    vararg = pieces[-1:] == ["..."]
+    for piece in pieces[:-1] if vararg else pieces:
         if piece == "*":
             keyword_only = True
             continue
@@ -398,4 +445,8 @@ def parse_schema(text: str, given: str | None = None) -> FunctionSchema:
         # A single result in a tuple has brackets of its own, as has an alias.
         kind = kind + ")" if kind.count("(") > kind.count(")") else kind
         returns.append(Argument(called, parse_type(kind, given), None, False))
-    return FunctionSchema(name, arguments, returns)
+    if vararg and any(argument.has_default_value() for argument in arguments):
+        raise RuntimeError(
+            f"\nschemas with vararg (...) can't have default value args:\n{text}\n"
+        )
+    return FunctionSchema(name, arguments, returns, vararg)

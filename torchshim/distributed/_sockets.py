@@ -16,7 +16,9 @@ __all__ = ["connect", "listen", "received"]
 def listen(host: str, port: int, descriptor: int | None = None) -> socket.socket:
     """A socket that listens; an empty host takes every address. DistNetworkError."""
     if descriptor is not None:
-        return socket.socket(fileno=descriptor)
+        bound = socket.socket(fileno=descriptor)
+        bound.listen(128)  # which may have been done
+        return bound
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -25,10 +25,29 @@ def _as_bytes(value: Any, function: str) -> bytes:
     )
 
 
+_NO_QUEUES = "queue support is not implemented."
+# What is told of an operation that a program's own store lacks.
+_LACKING = dict.fromkeys(("queue_push", "queue_pop", "queue_len"), _NO_QUEUES)
+_LACKING["list_keys"] = "listKeys support is not implemented."
+# PyTorch's names of those without which no store can be.
+_NEEDED = {name: name for name in ("add", "check", "wait", "clone")}
+_NEEDED |= {"delete_key": "deleteKey", "num_keys": "getNumKeys"}
+
+
+def _lacking(operation: str) -> Exception:
+    if operation in _LACKING:
+        return NotImplementedError(_LACKING[operation])
+    if operation in _NEEDED:
+        own = f"::c10d::Store::{_NEEDED[operation]}"
+        return RuntimeError(f'Tried to call pure virtual function "{own}"')
+    return RuntimeError("Not implemented.")
+
+
 class Store:
     """Values of bytes by keys; reading one waits until it is there.
 
-    A kind of store says in `_call` where its operations are carried out.
+    A kind of store says in `_call` where its operations are carried out; a program's
+    own class has the methods themselves, with values of bytes.
     """
 
     # Keys that PyTorch's store keeps for itself, and counts.
@@ -40,7 +59,25 @@ class Store:
     def _call(
         self, operation: str, arguments: list[bytes], timeout: timedelta | None = None
     ) -> list[bytes]:
-        raise NotImplementedError(f"{type(self).__name__}: no such store is there")
+        if getattr(type(self), operation) is getattr(Store, operation):
+            return self._composed(operation, arguments)
+        return by_method(self, operation, arguments, timeout)
+
+    def _composed(self, operation: str, arguments: list[bytes]) -> list[bytes]:
+        """An operation that a program's own store lacks, of those that it has."""
+        keys = [each.decode() for each in arguments]
+        if operation == "multi_get":
+            return [self.get(key) for key in keys]
+        if operation == "multi_set":
+            for key, value in zip(keys[::2], arguments[1::2], strict=True):
+                self.set(key, value)
+            return []
+        if operation == "append":
+            before, wanted = b"", arguments[1]
+            while (found := self.compare_set(keys[0], before, wanted)) != wanted:
+                before, wanted = found, found + arguments[1]
+            return []
+        raise _lacking(operation)
 
     def _key(self, key: str) -> bytes:
         if not isinstance(key, str):
@@ -131,10 +168,12 @@ class Store:
 
     def has_extended_api(self) -> bool:
         """Whether `append`, `multi_get` and `multi_set` can be used at once."""
-        return True
+        return type(self)._call is not Store._call
 
     def clone(self) -> Store:
         """Another store on the same values."""
+        if type(self)._call is Store._call:
+            raise _lacking("clone")
         made = object.__new__(type(self))
         vars(made).update(vars(self))
         return made
@@ -158,9 +197,18 @@ class PrefixStore(Store):
     """Another store, whose keys begin with a prefix."""
 
     def __init__(self, prefix: str, store: Store) -> None:
+        if store is None:
+            raise ValueError("store argument cannot be None")
         super().__init__()
         self._prefix, self.underlying_store = prefix, store
         self._internal = store._internal
+
+    @property
+    def _underlying_non_prefix_store(self) -> Store:
+        found: Store = self
+        while isinstance(found, PrefixStore):
+            found = found.underlying_store
+        return found
 
     def _call(
         self, operation: str, arguments: list[bytes], timeout: timedelta | None = None
@@ -186,6 +234,35 @@ class PrefixStore(Store):
     def delete_key(self, key: str) -> bool:
         """Forgets a value: whether it was there."""
         return self.underlying_store.delete_key(f"{self._prefix}/{key}")
+
+
+def by_method(
+    store: Any, operation: str, arguments: list[bytes], timeout: timedelta | None
+) -> list[bytes]:
+    """Carries out an operation by the store's method of that name."""
+    method, first = getattr(store, operation), arguments[:1]
+    keys = [each.decode() for each in arguments]
+    if operation == "multi_set":
+        method(keys[::2], arguments[1::2])
+        return []
+    if operation == "multi_get":
+        return list(method(keys))
+    if operation == "wait":
+        method(keys) if timeout is None else method(keys, timeout)
+        return []
+    if operation == "check":
+        return first if method(keys) else []
+    if operation == "delete_key":
+        return first if method(*keys) else []
+    if operation == "list_keys":
+        return [key.encode() for key in method()]
+    if operation == "queue_pop":
+        return [method(keys[0], bool(arguments[1]))]
+    amount = [int(arguments[1])] if operation == "add" else arguments[1:]
+    found = method(*keys[:1], *amount)
+    if operation in ("add", "num_keys", "queue_len"):
+        return [str(found).encode()]
+    return [found] if operation in ("get", "compare_set") else []
 
 
 def wait_failed(keys: Sequence[bytes], timeout: timedelta) -> DistStoreError:

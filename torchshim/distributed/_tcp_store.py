@@ -150,15 +150,18 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__(timeout)
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         self._server: _Server | None = None
         if is_master:
             self._server = _served(port, multi_tenant, master_listen_fd)
             port = self._server.port
         self.host, self.port, self.libuvBackend = host_name, port, use_libuv
         self._client = _Client(host_name, port, timeout)
-        joined = int(self._client.call("add", [_JOINED, b"1"], 0)[0])
         if wait_for_workers and world_size is not None and world_size > 0:
-            self._wait_for(world_size, joined)
+            joined = int(self._client.call("add", [_JOINED, b"1"], 0)[0])
+            if is_master:
+                self._wait_for(world_size, joined)
 
     def _wait_for(self, count: int, joined: int) -> None:
         end = time.monotonic() + self._timeout.total_seconds()
@@ -188,6 +191,15 @@ class TCPStore(Store):
     def list_keys(self) -> list[str]:
         """The keys, in no order, without those that the store keeps for itself."""
         return [key for key in super().list_keys() if key != _JOINED.decode()]
+
+    def __repr__(self) -> str:
+        connection = self._client.connection
+        ends = connection.getsockname(), connection.getpeername()
+        addr, remote = (f"[{end[0]}]:{end[1]}" for end in ends)
+        socket = f"SocketImpl(fd={connection.fileno()}, addr={addr}, remote={remote})"
+        served = self._server
+        server = f"TCPServer(port={served.port})" if served else "<nullptr>"
+        return f"TCPStore(client=TCPClient({socket}), server={server})"
 
     @property
     def address(self) -> str:

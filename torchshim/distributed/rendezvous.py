@@ -50,7 +50,13 @@ def meet(url: str | bytes, rank: int, world_size: int, timeout: timedelta) -> Me
     told = {"rank": rank, "world_size": world_size}
     named = {name: str(value) for name, value in told.items() if value != -1}
     if named:
-        query = {**dict(parse_qsl(parts.query)), **named}
+        query = dict(parse_qsl(parts.query))
+        if not query.keys().isdisjoint(told):
+            raise AssertionError(
+                f"The url: {text} has node-specific arguments(rank, world_size) "
+                "already."
+            )
+        query |= named
         joined = "&".join(f"{name}={value}" for name, value in query.items())
         text = parts._replace(query=joined).geturl()
     return _handlers[parts.scheme](text, timeout=timeout)

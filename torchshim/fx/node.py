@@ -75,10 +75,10 @@ def has_side_effect(fn: _F) -> _F:
 
 
 def _is_impure_function(target: Any, impure_random: bool) -> bool:
-    if isinstance(target, (ops.OpOverload, ops.OpOverloadPacket)):
-        name = target.__name__.partition(".")[0]
-        if name.endswith("_") and not name.endswith("__"):
-            return isinstance(target, ops.OpOverload)  # it writes to an argument
+    if isinstance(target, ops.OpOverload):
+        schema = getattr(target, "_schema", None)
+        if schema is not None and schema.is_mutable:
+            return True
     if impure_random and getattr(target, "_nondeterministic_seeded", False):
         return True
     try:

@@ -108,6 +108,9 @@ class TestCase(unittest.TestCase):
         except Unsupported as error:
             raise unittest.SkipTest(str(error)) from error
 
+    # What a test found; nothing where a class has a `setUp` of its own alone.
+    _grad_mode = _check_invariants = True
+
     def tearDown(self) -> None:
         torch.set_grad_enabled(self._grad_mode)
         if not self._check_invariants:

@@ -482,8 +482,12 @@ def device_sleep(device: str, cycles: int) -> None:
         torch.cuda._sleep(cycles)
 
 
+ADDRESS_IN_USE, CONNECT_TIMEOUT = "Address already in use", "connect() timed out."
+FILE_SCHEMA = "file://"
+
+
 def retry_on_connect_failures(
-    func: Any = None, connect_errors: Any = "Address already in use"
+    func: Any = None, connect_errors: Any = ADDRESS_IN_USE
 ) -> Any:
     """Runs a test again, up to ten times, where it fails with such an error."""
     if func is None:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchshim._library.schema import Argument
 from torchshim._tensor import Tensor
 from torchshim.fx.graph import Graph
 from torchshim.fx.graph_module import _get_attr
 from torchshim.fx.node import Node
 from torchshim.fx.passes.utils.fuser_utils import validate_partition
+from torchshim.ops import OpOverload
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
@@ -147,10 +149,13 @@ class SubgraphMatcher:
         match.nodes_map[pn] = gn
         if pn.op == "placeholder":
             return True
-        if len(pn.args) != len(gn.args) or list(pn.kwargs) != list(gn.kwargs):
+        if len(pn.args) == len(gn.args) and list(pn.kwargs) == list(gn.kwargs):
+            own = [*pn.args, *pn.kwargs.values()]
+            return self._match_args(own, [*gn.args, *gn.kwargs.values()], match)
+        if not isinstance(pn.target, OpOverload):
             return False
-        own = [*pn.args, *pn.kwargs.values()]
-        return self._match_args(own, [*gn.args, *gn.kwargs.values()], match)
+        declared = pn.target._schema.arguments
+        return self._match_args(_filled(pn, declared), _filled(gn, declared), match)
 
     def _match_args(
         self, own: Sequence[Any], other: Sequence[Any], match: InternalMatch
@@ -214,6 +219,19 @@ class SubgraphMatcher:
         if self.remove_overlapping_matches:
             return self._remove_overlapping_matches(matches)
         return matches
+
+
+def _filled(node: Node, declared: Sequence[Argument]) -> list[Any]:
+    """The arguments of an operator's call, defaults filled in."""
+    found = []
+    for at, argument in enumerate(declared):
+        if argument.name in node.kwargs:
+            found.append(node.kwargs[argument.name])
+        elif not argument.kwarg_only and at < len(node.args):
+            found.append(node.args[at])
+        else:
+            found.append(argument.default_value)
+    return found
 
 
 def _inner(match: InternalMatch) -> list[Node]:
