@@ -495,7 +495,8 @@ def scripted_modules(torch):
 @case
 def assertions_become_calls(torch):
     def checked(x, y: int = 3, *, z=4):
-        assert x.sum() > 0, "not positive"
+        assert x.sum() > 0, """not
+positive"""
         assert x.mean()
         w: int = x + y + z
         return w

@@ -125,6 +125,7 @@ from torchshim.distributed._tcp_store import (
 from torchshim.distributed._work import (
     Work,
 )
+from torchshim.distributed._work import Work as _Work  # noqa: F401
 from torchshim.distributed.constants import (
     default_pg_timeout,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-import textwrap
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -29,9 +28,12 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
         """The function with its source rewritten; OSError where that is not known."""
-        source = textwrap.dedent(inspect.getsource(fn))
-        tree = ast.increment_lineno(ast.parse(source), fn.__code__.co_firstlineno - 1)
-        defined = tree.body[0]
+        source, inner = inspect.getsource(fn), False
+        if source[0].isspace():  # texts in it may not be, so that it cannot be moved
+            source, inner = f"if True:\n{source}", True
+        defined: Any = ast.parse(source).body[0]
+        defined = defined.body[0] if inner else defined
+        ast.increment_lineno(defined, fn.__code__.co_firstlineno - 1 - inner)
         if not isinstance(defined, ast.FunctionDef):
             return fn  # a lambda has no statements
         # Decorators were called already, and defaults are the function's.
