@@ -480,3 +480,20 @@ def servers_and_their_clients(torch):
     store.set("a", "b")
     yield store.get("a")
     yield attempt(dist.rendezvous, "file://foo?rank=1&world_size=2", 1, 2)
+
+
+@case
+def levels_and_strides(torch):
+    dist, name = torch.distributed, "TORCH_DISTRIBUTED_DEBUG"
+    before = dist.get_debug_level()
+    try:
+        for told in ("InFo", "detail", "off", "loud", "1"):
+            os.environ[name] = told
+            yield attempt(dist.set_debug_level_from_env), dist.get_debug_level().name
+    finally:
+        del os.environ[name]
+        dist.set_debug_level(before)
+    with alone(torch):
+        columns = torch.ones(2, 3).t()
+        yield attempt(dist.all_to_all_single, torch.ones(3, 2), columns)
+        yield dist.all_to_all_single(columns, torch.ones(3, 2))

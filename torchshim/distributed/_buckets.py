@@ -142,8 +142,8 @@ class Reducer:
         """After a forward whose gradients are to travel, or stay."""
         if synced and self.unfinished:
             raise RuntimeError(self._told_of_unused())
-        self.armed, self.came = synced, []
-        self.unfinished = synced
+        # Nothing is asked of a forward whose result nobody differentiates.
+        self.armed, self.came, self.unfinished = synced, [], False
 
     def _told_of_unused(self) -> str:
         here = {id(p) for p in self.came}
@@ -171,6 +171,7 @@ class Reducer:
         if not self.armed:
             return
         if not self.came:
+            self.unfinished = True
             Variable._execution_engine.queue_callback(self._finish)
         self.came.append(parameter)
 

@@ -492,6 +492,8 @@ def all_to_all_single(
     check_dtypes(output, input)
     if left_out(group, "all_to_all_single"):
         return None
+    if not input.is_contiguous():
+        raise ValueError("Tensors must be contiguous")
     count = chosen(group).size()
     outgoing = _rows(input_split_sizes, input, count)
     incoming = _rows(output_split_sizes, output, count)

@@ -42,10 +42,10 @@ def set_debug_level(level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Sets the level that the environment tells. RuntimeError for no level."""
+    """Sets the level that the environment tells. ValueError for no level."""
     told = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if told not in DebugLevel.__members__:
-        raise RuntimeError(
+        raise ValueError(
             "The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL."
         )
     _level[0] = DebugLevel[told]

@@ -312,11 +312,11 @@ def new_group(
     group_desc: str | None = None,
     device_id: Any = None,
     sort_ranks: bool = True,
-) -> ProcessGroup:
+) -> ProcessGroup | None:
     """A further group, of some of the processes.
 
     All processes make it, in the same order; with `use_local_synchronization` only its
-    members do. Those that are not in it get `GroupMember.NON_GROUP_MEMBER`.
+    members do. Those that are not in it get `GroupMember.NON_GROUP_MEMBER`, or None.
     """
     default = chosen()
     count = default.size()
@@ -328,7 +328,7 @@ def new_group(
     told = default._backend if backend is None else _checked_backend(backend)
     if use_local_synchronization:
         if default.rank() not in ranks:
-            return GroupMember.NON_GROUP_MEMBER
+            return None
         digest = hashlib.sha1("_".join(map(str, ranks)).encode()).hexdigest()
         before = [g for g in _world.groups if g.group_name.startswith(digest)]
         name = f"{digest}_{len(before)}"
@@ -408,7 +408,7 @@ def new_subgroups_by_enumeration(
     """Groups of the members that are listed: this process's group, and all."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    made: list[ProcessGroup] = []
+    made: list[Any] = []
     own, mine = None, get_rank()
     seen: dict[int, Sequence[int]] = {}
     for ranks in ranks_per_subgroup_list:

@@ -77,6 +77,8 @@ if rank:
     y = torch.ones(1)
     dist.all_reduce(y, group=local)
     print(local.group_desc, y)
+else:
+    print(dist.new_group([1, 2], use_local_synchronization=True))
 dist.barrier()
 if rank != 1:
     dist.destroy_process_group(outer)

@@ -52,6 +52,13 @@ for none in (True, True, False):
     model.zero_grad(set_to_none=none)
     model(x, both=rank == 1).sum().backward()
     print(grads(model))
+for unused in (True, False):
+    model = DDP(nn.Linear(2, 2), find_unused_parameters=unused)
+    for _ in range(3):
+        model(x)  # what nobody differentiates
+    for _ in range(2):
+        model(x).sum().backward()
+    print(grads(model))
 model = DDP(Branches(), static_graph=True)
 for _ in range(2):
     model.zero_grad()
