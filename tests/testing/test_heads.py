@@ -307,7 +307,12 @@ fx.passes.splitter_base: _SplitterBase
 fx.passes.utils.matcher_with_name_node_map_utils: SubgraphMatcherWithNameNodeMap
 fx.passes.utils.source_matcher_utils: check_subgraphs_connected get_source_partitions
 testing._internal.autocast_test_lists: AutocastCPUTestLists TestAutocast
-testing._internal.common_utils: find_free_port find_library_location
+testing._internal.common_distributed: MultiProcessTestCase MultiThreadedTestCase
+  create_tcp_store requires_gloo simple_sparse_reduce_tests skip_if_lt_x_gpu
+  skip_if_win32 tp_transports verify_ddp_error_logged
+testing._internal.common_quantization: skipIfNoDynamoSupport
+testing._internal.common_utils: ADDRESS_IN_USE CONNECT_TIMEOUT FILE_SCHEMA
+  find_free_port find_library_location
 _dynamo.testing: EagerAndRecordGraphs normalize_gm
 _higher_order_ops.associative_scan: _fake_associative_scan associative_scan
 _higher_order_ops.map: _fake_map map
