@@ -19,6 +19,9 @@ def _names(torch):
         "u": torch.sparse_coo_tensor(indices, torch.tensor([1.0, 2, 3]), (2, 3)),
         "y": y,
         "h": y.to_sparse(2),
+        "c": x.to_sparse_csr(),
+        "z": torch.zeros(2, 3, layout=torch.sparse_csr),
+        "one": torch.ones(2),
         "o": torch.zeros(2, 3, layout=torch.sparse_coo),
     }
 
@@ -71,6 +74,28 @@ torch.mul(s, s, out=o), torch.add(s, s, out=o), torch.pow(s, 2, out=o), o
 torch.add(x, s, out=torch.zeros(0))
 torch.add(s.requires_grad_(), s, out=o)
 torch.zeros(3, 2, out=s), s
+torch.mm(s, y[0], out=torch.zeros(2, 4))
+torch.mm(c, y[0], out=torch.zeros(2, 4)), torch.mv(c, one.new_ones(3), out=one)
+torch.addmm(y[0, :2], s, y[0], out=torch.zeros(0)), torch.hspmm(s, y[0], out=o)
+torch.addmv(one, c, torch.ones(3), beta=2, alpha=3), torch.addmv(one, c, y[0, 0, :3])
+torch.addmm(z, c, torch.eye(3).to_sparse_csr(), alpha=2)
+torch.sparse.sampled_addmm(c, y[0, :2], y[0, 0, :3].expand(4, 3), out=z), z
+torch.add(c, c, out=z), torch.mul(c, c, out=z), z
+c.zero_()
+c.fill_(7)
+torch.ones_like(c), torch.zeros_like(c, layout=torch.sparse_csc)
+c.copy_(c.to_sparse_csc())
+x.copy_(c)
+c + x.t().contiguous().to_sparse_csr()
+c * x.t().contiguous().to_sparse_csr()
+s.permute(-2, -1).is_coalesced(), s.permute(0, 1).is_coalesced()
+s.negative_()
+s.mv(s)
+torch._validate_sparse_coo_tensor_args(s.indices(), s.values(), (2, 3))
+torch._validate_sparse_coo_tensor_args(s.indices(), s.values(), (1, 3))
+torch._validate_sparse_coo_tensor_args(u._indices(), u._values(), (2, 3), True)
+torch._validate_sparse_csr_tensor_args(c.crow_indices(), c.col_indices(), one, (2, 3))
+torch._validate_sparse_csc_tensor_args(one.long(), one.long(), one, (2, 3))
 """)
 def shapes_and_patterns(torch, line):
     found = evaluate(torch, line, **_names(torch))

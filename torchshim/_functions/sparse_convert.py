@@ -471,3 +471,75 @@ def _sparse_broadcast_to(self: Any, size: Any) -> Any:
     kept = [d for d in range(extra + count) if d not in spread]
     ordered = not spread or not kept or max(kept) < spread[0]
     return coo(indices, values, new, self._coalesced and ordered)
+
+
+# -- checks ----------------------------------------------------------------------------
+
+
+@public
+def _validate_sparse_coo_tensor_args(
+    indices: Any,
+    values: Any,
+    size: Any,
+    is_coalesced: bool | None = None,
+    check_pinning: bool | None = None,
+) -> None:
+    """Raises RuntimeError where these do not make a tensor in coordinates.
+
+    `check_pinning` finds nothing, as no memory is pinned.
+
+    >>> import torchshim as torch
+    >>> i, v = torch.tensor([[0, 1]]), torch.ones(2)
+    >>> torch._validate_sparse_coo_tensor_args(i, v, (2,))
+    """
+    sparse_coo_tensor(
+        indices, values, size, check_invariants=True, is_coalesced=is_coalesced
+    )
+
+
+@public
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any,
+    layout: Any,
+    check_pinning: bool | None = None,
+) -> None:
+    """Raises RuntimeError where these do not make a compressed tensor.
+
+    `check_pinning` finds nothing, as no memory is pinned.
+
+    >>> import torchshim as torch
+    >>> at, where, v = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
+    >>> csr = torch.sparse_csr
+    >>> torch._validate_sparse_compressed_tensor_args(at, where, v, (2, 2), csr)
+    """
+    parts = compressed_indices, plain_indices, values, size
+    sparse_compressed_tensor(*parts, layout=layout, check_invariants=True)
+
+
+def _validation(layout: str) -> None:
+    def validate(
+        compressed: Any,
+        plain: Any,
+        values: Any,
+        size: Any,
+        check_pinning: bool | None = None,
+    ) -> None:
+        """`check_pinning` finds nothing, as no memory is pinned.
+
+        >>> import torchshim as torch
+        >>> at, where, v = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
+        >>> torch._validate_sparse_csr_tensor_args(at, where, v, (2, 2))
+        """
+        parts = compressed, plain, values, size
+        _validate_sparse_compressed_tensor_args(*parts, LAYOUTS[layout])
+
+    name = f"_validate_{layout}_tensor_args"
+    described(validate, name, f"Raises where these do not make a {layout} tensor.")
+    public(validate)
+
+
+for _layout in LAYOUT_NAMES:
+    _validation(_layout)

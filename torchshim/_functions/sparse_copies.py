@@ -155,7 +155,12 @@ def _new(
 ) -> Any:
     """A tensor without values or, where that layout is asked for, a dense one."""
     own = layout is None or layout is self.layout
-    if not own and (not self.is_sparse or layout is not strided):
+    if not own and layout is not strided:
+        kind = self.dtype if dtype is None else dtype
+        where = self.device if device is None else device
+        given = kind, where, pin_memory, requires_grad
+        return of_size(function, 0, size, None, layout, *given)
+    if not own and not self.is_sparse:
         refuse(function, self)
     kind = self.dtype if dtype is None else dtype
     where = self.device if device is None else device
@@ -226,6 +231,26 @@ def _new_function(name: str) -> None:
     new.__name__ = new.__qualname__ = name
     new.__doc__ = f"As `Tensor.{name}`: a sparse tensor without values."
     handles(name)(new)
+
+
+@handles("ones_like")
+def ones_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False,
+    memory_format: Any = None,
+) -> Any:
+    """As `torch.ones_like`, of a compressed tensor: ones in the place of its values."""
+    if input.is_sparse or layout not in (None, input.layout):
+        refuse("ones_like", input)
+    if memory_format not in (None, preserve_format) or pin_memory:
+        refuse("ones_like with memory_format= or pin_memory=", input)
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return input._like(creation.ones_like(input._v.detach(), **options))
 
 
 _like_function("zeros_like")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._core.naming import check_replacement
 from torchshim._core.promotion import castable, check_result, promote
 from torchshim._core.record import local, untracked
@@ -16,6 +17,7 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
+from torchshim._functions.creation import zeros as make_zeros
 from torchshim._functions.memory import OTHER_KIND, write_into
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import _sparse_broadcast_to, to_dense
@@ -215,11 +217,6 @@ def _number(value: Any) -> builtins.bool:
 def _intersection(a: Any, b: Any) -> Any:
     """The product of two sparse tensors: values where both have one."""
     if not a.is_sparse or not b.is_sparse:
-        if a.shape != b.shape:
-            raise RuntimeError(
-                f"mul operands have incompatible sizes: {list(a.shape)} and "
-                f"{list(b.shape)}"
-            )
         layout = a.layout
         made = _intersection(a.to_sparse_coo(), b.to_sparse_coo())
         return made.to_sparse(layout=layout)
@@ -307,6 +304,12 @@ def floor_divide(input: Any, other: Any) -> Any:
 
 
 def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
+    if a.shape != b.shape and name == "add" and not a.is_sparse:
+        raise RuntimeError(
+            "torch.add: Expected input tensors to have the same shape, but got tensor "
+            f"`self` with shape {list(a.shape)} and tensor `other` with shape "
+            f"{list(b.shape)}"
+        )
     if a.shape != b.shape:
         raise RuntimeError(
             f"{name}: expected sizes of 'self' and 'other' to match, but "
@@ -445,6 +448,7 @@ _in_place("mul", "__imul__")
 _in_place("div", "__itruediv__")
 _in_place("floor_divide", "__ifloordiv__")
 _in_place("neg")
+_in_place("negative")
 _in_place("pow", "__ipow__")
 
 
@@ -452,14 +456,36 @@ _in_place("pow", "__ipow__")
 def zero_(self: Any) -> Any:
     """Takes all values away."""
     if not self.is_sparse:
-        refuse("zero_", self)
+        options = {"dtype": self.dtype, "layout": self.layout, "device": self.device}
+        return become(self, make_zeros(tuple(self.shape), **options))
     dense = terms_of(self)[0][0][1].ndim - 1
     return become(self, empty_coo(self.shape, self.dtype, self.device, False, dense))
+
+
+@handles("fill_")
+def fill_(self: Any, value: Any) -> Any:
+    """Gives all values of a compressed tensor another one."""
+    if self.is_sparse:
+        refuse("fill_", self)
+    return become(self, self._like(self._v.detach().clone().fill_(value)))
 
 
 @handles("copy_")
 def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
     """Takes the elements of another sparse tensor of the same layout."""
+    if self.layout is not src.layout:
+        kinds = [LAYOUT_TEXTS[each.layout.name] for each in (self, src)]
+        if is_sparse(self) and not self.is_sparse:
+            raise RuntimeError(
+                "torch.copy_: copy of sparse compressed tensors having different "
+                f"layouts is not supported. self layout is {kinds[0]} and src layout "
+                f"is {kinds[1]}"
+            )
+        if is_sparse(src) and not src.is_sparse:
+            raise RuntimeError(
+                "copy_sparse_compressed_ expected sparse compressed tensor layout but "
+                f"got {kinds[0]}"
+            )
     if not is_sparse(self) or not is_sparse(src) or self.layout is not src.layout:
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found self "
@@ -474,21 +500,22 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
 # -- `out=` ----------------------------------------------------------------------------
 
 
-def _takes_out(name: str) -> None:
+def takes_out(name: str) -> None:
     """Lets a function write to `out=`; the result decides whether that is sparse."""
     function = HANDLERS[name]
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if out is None:
-            return function(*args, **kwargs)
-        refuse_tracked(local.rec, function.__name__, (args, out))
-        return _written(function(*args, **kwargs), out, args)
+        return written(function.__name__, function(*args, **kwargs), out, args)
 
     call.__name__ = name
     HANDLERS[name] = call
 
 
-def _written(result: Any, out: Any, args: Any) -> Any:
+def written(name: str, result: Any, out: Any, args: Any) -> Any:
+    """A result, in `out` if there is one: sparse ones in sparse tensors."""
+    if out is None:
+        return result
+    refuse_tracked(local.rec, name, (args, out))
     if not is_sparse(result):
         return write_into(None, result, out, args)
     if not is_sparse(out):
@@ -509,7 +536,7 @@ for _name in (
     *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide"),
     *("floor_divide", "neg", "negative", "pow", "conj_physical"),
 ):
-    _takes_out(_name)
+    takes_out(_name)
 
 
 @handles("zeros")
@@ -519,7 +546,8 @@ def zeros(*args: Any, size: Any = None, out: Any, **options: Any) -> Any:
     given = options.get("dtype")
     if given not in (None, out.dtype) or not is_sparse(out) or not out.is_sparse:
         refuse("zeros", out)
-    return become(out, empty_coo(shape, out.dtype, out.device, False))
+    grad = bool(options.get("requires_grad"))
+    return become(out, empty_coo(shape, out.dtype, out.device, grad))
 
 
 # -- at the places of another ---------------------------------------------------------

@@ -12,6 +12,7 @@ from torchshim._functions._arguments import combination, tensor_argument, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
+from torchshim._functions.sparse_elements import takes_out, written
 from torchshim._functions.sparse_tensor import (
     COO,
     coalesced,
@@ -23,11 +24,6 @@ from torchshim._functions.sparse_tensor import (
     refuse,
 )
 from torchshim._tensor import Tensor
-
-
-def _no_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise NotImplementedError(f"{name}(): out= is not supported for sparse tensors")
 
 
 def matrix(name: str, tensor: Any) -> Any:
@@ -122,9 +118,8 @@ def times_sparse(a: Any, b: Any) -> Any:
 
 
 @handles("mm", "smm")
-def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+def mm(input: Any, mat2: Any) -> Any:
     """As `torch.mm`, where an operand is sparse."""
-    _no_out("mm", out)
     if not is_sparse(mat2):
         return times_dense(input, mat2)
     if not is_sparse(input):
@@ -134,16 +129,15 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 
 
 @handles("mv")
-def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
+def mv(input: Any, vec: Any) -> Any:
     """As `torch.mv`, where the matrix is sparse."""
-    _no_out("mv", out)
-    if not is_sparse(input) or is_sparse(vec):
-        refuse("mv", vec)
-    if input.is_sparse and (input.ndim != 2 or vec.ndim != 1):
+    if is_sparse(input) and input.is_sparse and (input.ndim != 2 or vec.ndim != 1):
         raise RuntimeError(
             "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: "
             f"{input.ndim}Tensor Dim: {vec.ndim}"
         )
+    if not is_sparse(input) or is_sparse(vec):
+        refuse("mv", vec)
     input = matrix("mv", input)
     if input.shape[1] != vec.shape[0]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
@@ -152,11 +146,10 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
 
 
 @handles("matmul", "__matmul__")
-def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+def matmul(input: Any, other: Any) -> Any:
     """As `torch.matmul`, where an operand is sparse."""
     if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         return NotImplemented
-    _no_out("matmul", out)
     if is_sparse(input):
         if other.ndim == 1 and not is_sparse(other):
             return mv(input, other)
@@ -180,9 +173,8 @@ def rmatmul(self: Any, other: Any) -> Any:
 
 
 @handles("bmm")
-def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+def bmm(input: Any, mat2: Any) -> Any:
     """As `torch.bmm`, where the first operand is sparse."""
-    _no_out("bmm", out)
     if not is_sparse(input) or is_sparse(mat2):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
     input = input.to_sparse_coo()
@@ -204,6 +196,11 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 def _addmm(
     name: str, form: str, input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any
 ) -> Any:
+    compressed = [is_sparse(t) and not t.is_sparse for t in (input, mat1, mat2)]
+    if all(compressed):
+        check_product(mat1, mat2)
+        same_dtype(mat1, input, mat2)
+        return input * beta + times_sparse(mat1, mat2) * alpha
     if is_sparse(input) or not is_sparse(mat1) or is_sparse(mat2):
         raise RuntimeError(
             f"{name}: expected 'input' and 'mat2' to have strided layout and 'mat1' to "
@@ -224,11 +221,18 @@ def addmm(
     *,
     beta: float = 1,
     alpha: float = 1,
-    out: Any = None,
 ) -> Any:
     """As `torch.addmm`, where `mat1` is sparse."""
-    _no_out("addmm", out)
     return _addmm("addmm", "sparse_plus_mm", input, mat1, mat2, beta, alpha)
+
+
+@handles("addmv")
+def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """As `torch.addmv`, where `mat` is sparse."""
+    if is_sparse(input):
+        refuse("addmv", input)
+    product = mv(mat, vec) * alpha
+    return product if beta == 0 else input * beta + product
 
 
 @handles("linear")
@@ -388,7 +392,6 @@ def sampled_addmm(
     >>> torch.sparse.sampled_addmm(places, torch.ones(2, 3), torch.ones(3, 2)).values()
     tensor([4., 4.])
     """
-    _no_out("sampled_addmm", out)
     if not is_sparse(input) or input.layout.name != "sparse_csr":
         raise RuntimeError(
             "Expected input to have sparse csr layout, but got "
@@ -407,7 +410,8 @@ def sampled_addmm(
         )
     places = input._coordinates()._i
     values = fns.sparse_sampled_values(input._v, places, mat1, mat2, beta, alpha)
-    return input._like(values)
+    operands = input, mat1, mat2
+    return written("sparse_sampled_addmm", input._like(values), out, operands)
 
 
 # -- the older names -------------------------------------------------------------------
@@ -468,12 +472,12 @@ def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> Tensor:
     >>> torch.hspmm(x, torch.ones(2, 3)).values()
     tensor([[2., 2., 2.]])
     """
-    _no_out("hspmm", out)
     if not is_sparse(mat1):
         raise combination("hspmm", (mat1, mat2), {}, "(Tensor mat1, Tensor mat2)")
     rows, product = _rows_of_product(mat1, mat2)
     size = mat1.shape[0], mat2.shape[1]
-    return coo(rows.unsqueeze(0), product, size, True)
+    made = coo(rows.unsqueeze(0), product, size, True)
+    return written("hspmm", made, out, (mat1, mat2))
 
 
 def _rows_of_product(sparse: Any, dense: Any) -> tuple[Any, Any]:
@@ -520,3 +524,5 @@ def sspaddmm(
 
 
 handles("lobpcg")(lobpcg)
+for _name in ("mm", "mv", "matmul", "bmm", "addmm", "addmv"):
+    takes_out(_name)

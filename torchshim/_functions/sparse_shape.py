@@ -107,7 +107,10 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
         size = [*input.shape[:count], *(input.shape[d] for d in order[count:])]
         values = fns.permute(input._v, inner)
         input = coo(input._i, values, size, input._coalesced)
-    return reordered(input, order[:count], "Permute")
+    made = reordered(input, order[:count], "Permute")
+    # PyTorch looks at the first dimension as it is given: a negative one is another.
+    made._coalesced = made._coalesced and list(given[:1]) == [0]
+    return made
 
 
 @handles("movedim", "moveaxis")
