@@ -118,3 +118,29 @@ def gradients(torch, line):
     found = evaluate(torch, line, s=s, h=h, y=y.detach()).to_dense()
     (found * torch.arange(1.0, found.numel() + 1).view(found.shape)).sum().backward()
     return v.grad, y.grad
+
+
+@quiet.lines("""
+torch.sparse.softmax(t, 1).backward(other)
+torch.sparse.log_softmax(t, 1).backward(t.detach())
+torch.sparse.softmax(s, 0).backward(other)
+(t * 2).backward(t.detach().clone())
+(t * 2).backward(t.detach().coalesce())
+(t + t).backward(torch.zeros(2, 3, layout=torch.sparse_coo))
+t.coalesce().backward(within)
+torch.sparse.sum(s, 1).backward(torch.tensor([0.0, 2]).to_sparse())
+""")
+def gradients_given(torch, line):
+    """As many values as the tensor has may be at other places than its own."""
+    i = torch.tensor([[0, 0, 1, 1], [0, 2, 0, 0]])
+    v = torch.tensor([1.0, 2, 3, 4])
+    t = torch.sparse_coo_tensor(i, v, (2, 3)).requires_grad_()
+    s = t.detach().coalesce().requires_grad_()
+    at = torch.tensor([[0, 0, 1], [0, 1, 0]])
+    other = torch.sparse_coo_tensor(at, torch.tensor([1.0, 7, 3]), (2, 3))
+    at = torch.tensor([[1, 0], [0, 0]])
+    within = torch.sparse_coo_tensor(at, torch.tensor([5.0, 6]), (2, 3))
+    names = {"torch": torch, "t": t, "s": s, "other": other, "within": within}
+    eval(line, names)
+    grad = t.grad if s.grad is None else s.grad
+    return grad.to_dense()

@@ -69,8 +69,8 @@ class Compressed(SparseTensor):
         outer, inner = LAYOUT_NAMES[self.layout.name]
         return ((outer, self._outer), (inner, self._inner), ("values", self._v))
 
-    def _coordinates(self) -> Any:
-        """The same matrix in coordinates; the values stay in their order."""
+    def _places(self) -> Any:
+        """The coordinates of the values, in the order of these."""
         by_rows = self.is_sparse_csr
         device = self.device
 
@@ -79,8 +79,12 @@ class Compressed(SparseTensor):
             pair = (rows, inner) if by_rows else (inner, rows)
             return placed(np.stack(pair).astype(np.int64), device)
 
-        indices = planned(("coordinates", by_rows), make, self._outer, self._inner)
-        made = coo(indices, named(self._v, "ToSparse"), self._tmeta.shape, by_rows)
+        return planned(("coordinates", by_rows), make, self._outer, self._inner)
+
+    def _coordinates(self) -> Any:
+        """The same matrix in coordinates, row by row."""
+        by_rows, values = self.is_sparse_csr, named(self._v, "ToSparse")
+        made = coo(self._places(), values, self._tmeta.shape, by_rows)
         return made if by_rows else coalesced(made)
 
     def _transposed(self, node: str) -> Any:

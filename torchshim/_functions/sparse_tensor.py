@@ -128,6 +128,10 @@ class Coo(SparseTensor):
     __slots__ = ()
     __module__ = "torch"
 
+    def _places(self) -> Any:
+        """The coordinates of the values."""
+        return self._i
+
     # What this is the sum of, and how PyTorch adds it up.
     _terms: Sequence[Term]
     _form: Form
@@ -408,11 +412,31 @@ def coalesced(tensor: Any) -> Any:
 
 def values_at(tensor: Any, gradient: Any) -> Any:
     """The elements of a gradient at the places of a tensor's values."""
+    places = tensor._places()
     if not is_sparse(gradient):
-        return fns.sparse_mask_values(gradient, tensor.to_sparse_coo()._i)
-    if gradient._v.shape != tensor._v.shape:
+        return fns.sparse_mask_values(gradient, places)
+    gradient = coalesced(gradient.to_sparse_coo())
+    count = places.shape[0]
+    if gradient._i.shape[0] != count:
         return values_at(tensor, gradient.to_dense())
-    return gradient._v
+    size, device = tuple(tensor.shape[:count]), tensor.device
+
+    def make(mine: np.ndarray, its: np.ndarray) -> Any:
+        """Where the gradient has them, zeros being behind its values."""
+        if np.array_equal(mine, its):
+            return None
+        wanted, keys = keys_of(mine, size), keys_of(its, size)
+        at = np.searchsorted(keys, wanted)
+        found = np.append(keys, -1)[at] == wanted
+        return placed(np.where(found, at, len(keys)), device)
+
+    at = planned(("places", size), make, places, gradient._i)
+    if at is None:
+        return gradient._v
+    values = gradient._v
+    one = 1, *values.shape[1:]
+    nothing = fns.full(one, 0, values.dtype, values.device)
+    return fns.cat([values, nothing]).index_select(0, at)
 
 
 # Text ---------------------------------------------------------------------------------
