@@ -478,6 +478,11 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Ten
         raise RuntimeError(
             f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
         )
+    if layout is not None and layout.name not in ("sparse_coo", *LAYOUT_NAMES):
+        raise RuntimeError(
+            "Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got "
+            f"{LAYOUT_TEXTS[layout.name]}"
+        )
     height, width = shape
     given = offsets.tolist()
     if len(set(given)) != len(given):

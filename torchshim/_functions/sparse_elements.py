@@ -255,7 +255,10 @@ def mul(input: Any, other: Any) -> Any:
     if is_sparse(other):
         for one, another in ((input, other), (other, input)):
             if not another.ndim:
-                return one._like(fns.mul(one._v, to_dense(another)))
+                factor = to_dense(another)
+                if not one.ndim:  # neither counts for more in the promotion
+                    factor = factor.reshape(1)
+                return one._like(fns.mul(one._v, factor))
         return _intersection(input, other)
     if other.ndim > input.ndim:
         if not input.is_sparse:

@@ -93,7 +93,11 @@ def times_sparse(a: Any, b: Any) -> Any:
             f"mat1 and mat2 shapes cannot be multiplied ({_by(a.shape)} and "
             f"{_by(b.shape)})"
         )
-    same_dtype(a, b)
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"mat1 dtype {a.dtype.scalar_name} does not match mat2 dtype "
+            f"{b.dtype.scalar_name}"
+        )
     size, device = (a.shape[0], b.shape[1]), a.device
 
     def make(left: np.ndarray, right: np.ndarray) -> Any:
