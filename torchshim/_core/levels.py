@@ -1,8 +1,8 @@
 """The levels of function transforms: `vmap`, `grad` and forward mode, nested.
 
-Each level has a number that no other level has of which the running recording has
-anything that is alive, so that what
-was recorded within one is never mistaken for part of another.
+Each level has a number that no other level has of which anything in the running
+recording is alive, so that what was recorded within one is never mistaken for part of
+another.
 """
 
 from __future__ import annotations
