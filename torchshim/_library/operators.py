@@ -481,7 +481,9 @@ def _without_gradient(operator: Operator, result: Any, leaves: Sequence[Any]) ->
                 tensors.append(base)
             for tensor in tensors:
                 tensor.register_hook(tell)
-        elif not written and (out.dtype.is_floating_point or out.dtype.is_complex):
+            continue
+        dtype = out._tmeta.dtype
+        if not written and (dtype.is_floating_point or dtype.is_complex):
             told.append(i)
     if told:
         given = tuple(outs[i] for i in told)

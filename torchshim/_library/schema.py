@@ -203,19 +203,19 @@ class Argument:
         self.alias_info = kind.alias
         self.is_write = kind.alias is not None and kind.alias.is_write
         self.is_out = kwarg_only and self.is_write
-        self._default = None if default is None else _value(default, kind)
+        self._default: Any = None if default is None else _value(default, kind)
         self._has_default = default is not None
         # One number stands for all of a list: `int[2] padding=0`.
         every = (
             kind.length and not kind.optional and not isinstance(self._default, list)
         )
         if every and self._has_default:
-            self._value = [self._default] * kind.length
+            self._value: Any = [self._default] * kind.length
         else:
             self._value = self._default
         # What it is called: a dtype by its number.
         is_dtype = isinstance(self._value, dtypes.dtype)
-        self.default_value = self._value.index if is_dtype else self._value
+        self.default_value: Any = self._value.index if is_dtype else self._value
 
     @property
     def N(self) -> int | None:

@@ -147,9 +147,9 @@ def _tell(recording: Any, event: Any) -> None:
         where = f"torch/csrc/autograd/python_anomaly_mode.cpp:{line}"
         try:
             warnings.warn(triggered(text, where), UserWarning, stacklevel=2)
-        except Warning:
+        except Warning as error:
             # A filter made it an error, which must not take the place of the first.
-            sys.excepthook(*sys.exc_info())
+            sys.excepthook(type(error), error, error.__traceback__)
         parent = recording.parents.get(event.depth)
         if parent is None:
             return
