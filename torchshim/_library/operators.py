@@ -461,7 +461,7 @@ def _without_gradient(operator: Operator, result: Any, leaves: Sequence[Any]) ->
     """The results, of which a backward tells that they lead nowhere.
 
     What the kernel left a history is only watched. What the operator writes to gets
-    none: a program may have a view of it.
+    none: a program may have a view of it. Within a transform results are constants.
     """
     if _fallback[0] == "nothing":
         return result
@@ -485,7 +485,7 @@ def _without_gradient(operator: Operator, result: Any, leaves: Sequence[Any]) ->
         dtype = out._tmeta.dtype
         if not written and (dtype.is_floating_point or dtype.is_complex):
             told.append(i)
-    if told:
+    if told and not local.rec.levels:
         given = tuple(outs[i] for i in told)
         for i, out in zip(told, _NoGradient.apply(tell, given, *leaves), strict=True):
             outs[i] = out
