@@ -6,8 +6,8 @@ from torchshim._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
-from torchshim._subclasses.fake_utils import (  # pyright: ignore[reportAttributeAccessIssue]
-    CrossRefFakeMode,
+from torchshim._subclasses.fake_utils import (
+    CrossRefFakeMode,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
 __all__ = [
