@@ -194,3 +194,18 @@ def allow_again(backends):
         backends._module._frozen[0] = False
     else:
         vars(backends.m)["__allow_nonbracketed_mutation_flag"] = True
+
+
+@case
+def switches_by_function(torch):
+    for name in ("mkldnn_enabled", "mkldnn_deterministic", "cudnn_enabled"):
+        get = getattr(torch._C, f"_get_{name}")
+        put = getattr(torch._C, f"_set_{name}")
+        before = get()
+        put(not before)
+        kind, own = name.split("_")
+        yield name, before, get(), getattr(getattr(torch.backends, kind), own)
+        yield attempt(put, 1)
+        put(before)
+    put = torch._C._set_cudnn_benchmark
+    yield attempt(put, "a"), torch._C._get_cudnn_benchmark()

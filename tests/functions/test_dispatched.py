@@ -35,6 +35,8 @@ from tests.oracle import attempt, case, evaluate
     [aten.reflection_pad2d(m, [1, 0, 1, 1], out=torch.empty(0)), o]
     attempt(lambda: aten.replication_pad1d(m[0], [2, 1], out=o.double()))
     aten.reflection_pad2d(m, [1, 0, 1, 1]), aten.replication_pad1d(m[0], [2, 1])
+    [attempt(aten.reflection_pad2d, m, [1] * n) for n in (0, 3)]
+    [attempt(aten.replication_pad1d, m, [1] * n) for n in (0, 3)]
     aten._adaptive_avg_pool2d(m, [1, 2])
     aten.new_zeros(x, [2]), aten.new_zeros.default(x, [2, 2], dtype=torch.int32)
     aten.new_ones(x, [2]), aten.new_full(x, [2], 3), aten.new_empty(x, [2]).shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import Any
 
 # Those that `torch` has of `torch._C`.
@@ -50,6 +51,15 @@ _ELSEWHERE = {
     "_to_dlpack": "utils.dlpack to_dlpack",
     "_torchDeviceToDLDevice": "_functions.interop dlpack_device",
 }
+# `_get_…` and `_set_…` of these: a module of `backends`, and its attribute.
+_SWITCHES = {
+    "cudnn_benchmark": ("cudnn", "benchmark"),
+    "cudnn_deterministic": ("cudnn", "deterministic"),
+    "cudnn_enabled": ("cudnn", "enabled"),
+    "mkldnn_deterministic": ("mkldnn", "deterministic"),
+    "mkldnn_enabled": ("mkldnn", "enabled"),
+    "nnpack_enabled": ("nnpack", "enabled"),
+}
 _MODULES = {"_VariableFunctions": "_VF", "_monitor": "monitor"}
 
 
@@ -62,4 +72,10 @@ def find(name: str) -> Any:
     if name in _ELSEWHERE:
         module, own = _ELSEWHERE[name].split()
         return getattr(importlib.import_module(f"torchshim.{module}"), own)
+    if name[:5] in ("_get_", "_set_") and name[5:] in _SWITCHES:
+        module, own = _SWITCHES[name[5:]]
+        of = importlib.import_module(f"torchshim.backends.{module}")
+        # Not as an attribute is set, which `disable_global_flags` forbids.
+        switch = vars(type(of))[own]
+        return partial(switch.__get__ if name[1] == "g" else switch.__set__, of)
     return None

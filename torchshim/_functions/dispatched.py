@@ -158,6 +158,9 @@ def _pads(mode: str, named: str, n: int) -> None:
     def pad(
         input: Tensor, padding: Sequence[int], *, out: Tensor | None = None
     ) -> Tensor:
+        if len(padding) != 2 * n:
+            but = f", but got: {len(padding)}" if mode == "reflect" else ""
+            raise RuntimeError(f"padding size is expected to be {2 * n}{but}")
         made = fns.pad_by_index(input, tuple(padding), mode)
         return _ended(name, made, input, out)
 

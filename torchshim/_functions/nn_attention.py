@@ -412,7 +412,7 @@ def _by_head(attn_mask: Any, bsz: int, num_heads: int) -> Tensor:
     """(1, 1, steps, steps) for all, or a mask for each head of each batch."""
     if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
         return attn_mask.unsqueeze(0)
-    return attn_mask.reshape(bsz, num_heads, -1, attn_mask.size(-1))
+    return attn_mask.reshape(bsz, num_heads, *attn_mask.shape[-2:])
 
 
 def _one_more(x: Any, bias: Any, bsz: int) -> Tensor:
