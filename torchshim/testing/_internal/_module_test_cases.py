@@ -176,7 +176,7 @@ class ModuleTest(TestBase):
         test_case._zero_grad_input(input)
         with freeze_rng_state():
             out = test_case._forward(module, input)
-        vector = out.new(out.shape).normal_()
+            vector = out.new(out.shape).normal_()
         found = deepcopy(test_case._backward(module, input, out, vector))
         params = deepcopy(test_case._get_parameters(module)[1])
         spread_in, spread_vector = self.noncontiguize(input), self.noncontiguize(vector)
