@@ -32,3 +32,23 @@ def checks(torch):
     yield run(new().check_dag("third").check_dag("first"))
     yield run(new().check_regex(r"l\w+e").check("second"))
     yield run(new().check("a"), 3)
+
+
+@case.over(
+    "# CHECK: first\n# CHECK-SAME: line\n# CHECK-NEXT: second\n# CHECK: third",
+    "#CHECK: first\n code # CHECK-NOT: fourth",
+    "# CHECK-COUNT-2: second\n# CHECK-DAG: third",
+    "# CHECK-COUNT-EXACTLY-1: second",
+    "# CHECK-COUNT-EXACTLY-2: second",
+    "# CHECK-DAG: third\n# CHECK-DAG: first",
+    "# CHECK-REGEX: l.*e\n# CHECK-SOURCE-HIGHLIGHTED: part",
+    "# CHECK: nothing",
+    "# CHECK-SOME: first",
+    "# CHECK:first",
+    "nothing to check",
+)
+def checks_in_comments(torch, comments):
+    new = importlib.import_module(f"{torch.__name__}.testing").FileCheck
+    yield type(attempt(new().run, comments, TEXT)).__name__
+    yield type(attempt(new().check("third").run, comments, TEXT)).__name__
+    yield type(attempt(new().run, TEXT)).__name__

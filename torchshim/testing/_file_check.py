@@ -62,11 +62,23 @@ class FileCheck:
         """This comes after the last, underlined in the next line."""
         return self._add("-SOURCE-HIGHLIGHTED", text)
 
-    def run(self, test_string: Any) -> None:
-        """RuntimeError where a check fails."""
-        if not isinstance(test_string, str):
+    def run(self, *texts: Any) -> None:
+        """RuntimeError where a check of the last text fails.
+
+        A text before it has further checks in its comments.
+
+        >>> FileCheck().run("# CHECK: a\\n# CHECK-NOT: b", "a c")
+        """
+        if len(texts) not in (1, 2) or not all(isinstance(t, str) for t in texts):
             raise TypeError("run(): incompatible function arguments.")
-        whole = test_string
+        *told, whole = texts
+        for text in told:
+            self._checks += map(_read, _COMMENT.finditer(text))
+        if not self._checks:
+            raise RuntimeError(
+                "No checks have been added to this instance ofFilecheck! "
+                "Check for bad input."
+            )
         end = 0
         absent: list[_Check] = []
         checks = list(self._checks)
@@ -86,6 +98,27 @@ class FileCheck:
                 _refuse(absent, whole, end, len(whole))
                 absent = []
         _refuse(absent, whole, end, len(whole))
+
+
+_COMMENT = re.compile(r"#[ ]?(CHECK.*)")
+_KINDS = "NOT|SAME|NEXT|DAG|REGEX|SOURCE-HIGHLIGHTED"
+_WRITTEN = re.compile(
+    rf"CHECK(?P<kind>(?:-(?:{_KINDS}))?|-COUNT-(?P<exactly>EXACTLY-)?(?P<count>\d+))"
+    r": (?P<text>.*)"
+)
+
+
+def _read(comment: re.Match[str]) -> _Check:
+    """The check that a comment tells."""
+    found = _WRITTEN.fullmatch(comment[1])
+    if found is None:
+        raise RuntimeError(
+            f"Could not parse check at:\n{comment[0]}\nCheck for bad input."
+        )
+    if found["count"]:
+        exactly = bool(found["exactly"])
+        return _Check("-COUNT", found["text"], int(found["count"]), exactly)
+    return _Check(found["kind"], found["text"])
 
 
 def _find(check: _Check, whole: str, end: int) -> tuple[int, int]:
