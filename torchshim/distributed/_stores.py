@@ -27,8 +27,12 @@ def _as_bytes(value: Any, function: str) -> bytes:
 
 _NO_QUEUES = "queue support is not implemented."
 # What is told of an operation that a program's own store lacks.
-_LACKING = dict.fromkeys(("queue_push", "queue_pop", "queue_len"), _NO_QUEUES)
-_LACKING["list_keys"] = "listKeys support is not implemented."
+_LACKING = {
+    "queue_push": _NO_QUEUES,
+    "queue_pop": _NO_QUEUES,
+    "queue_len": _NO_QUEUES,
+    "list_keys": "listKeys support is not implemented.",
+}
 # PyTorch's names of those without which no store can be.
 _NEEDED = {name: name for name in ("add", "check", "wait", "clone")}
 _NEEDED |= {"delete_key": "deleteKey", "num_keys": "getNumKeys"}

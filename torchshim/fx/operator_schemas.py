@@ -83,9 +83,9 @@ def _signature_of(schema: FunctionSchema) -> inspect.Signature:
             kind = kinds.POSITIONAL_ONLY
             found = [each.replace(kind=kind) for each in found]
         annotation = _torchscript_type_to_python_type(argument.type)
-        # (`replace`, as a keyword is refused as the name of a parameter.)
+        # (A keyword is refused as the name of a parameter.)
         found.append(kinds("_", kind, default=default, annotation=annotation))
-        found[-1]._name = name  # type: ignore[attr-defined]
+        found[-1]._name = name
     results = tuple(
         _torchscript_type_to_python_type(each.type) for each in schema.returns
     )
