@@ -189,3 +189,18 @@ def rates_that_are_tensors(torch):
     scheduler.step()
     o.step()
     yield rate, o.param_groups[0]["lr"] is rate, p.detach(), scheduler.get_last_lr()
+
+
+@case
+def one_cycle_of_an_older_version(torch):
+    p = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([p], lr=1.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2.0, total_steps=9)
+    del schedule._anneal_func_type
+    schedule.anneal_func = schedule._annealing_linear
+    for _ in range(3):
+        optimizer.step()
+        schedule.step()
+        yield schedule.get_last_lr()
+    schedule._anneal_func_type = "cubic"
+    yield attempt(schedule.step)

@@ -269,6 +269,9 @@ class OneCycleLR(_MomentumSchedule):
     [2.0]
     """
 
+    # What pickles of older versions of PyTorch have in place of its name.
+    anneal_func: Any
+
     def __init__(
         self,
         optimizer: Any,
@@ -325,9 +328,12 @@ class OneCycleLR(_MomentumSchedule):
         super().__init__(optimizer, last_epoch)
 
     def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
-        if self._anneal_func_type == "cos":
-            return self._annealing_cos(start, end, pct)
-        return self._annealing_linear(start, end, pct)
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:
+            return self.anneal_func(start, end, pct)
+        if kind not in ("cos", "linear"):
+            raise ValueError(f"Unknown _anneal_func_type: {kind}")
+        return getattr(self, f"_annealing_{kind}")(start, end, pct)
 
     @staticmethod
     def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
