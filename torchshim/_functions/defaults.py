@@ -77,11 +77,7 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 def default_type_device() -> device.device:
-    """Where `torch.Tensor(2)` is made; default devices are not for old constructors.
-
-    >>> default_type_device()
-    device(type='cpu')
-    """
+    """Where `torch.Tensor(2)` is made; default devices are not for old constructors."""
     return device.resolve(_of_types[0])
 
 

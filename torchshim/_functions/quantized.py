@@ -12,6 +12,7 @@ from typing import Any
 
 from torchshim._core import dtypes
 from torchshim._derived import public
+from torchshim._functions._family import described
 
 
 @public(method=True)
@@ -35,15 +36,23 @@ def dequantize(input: Any) -> Any:
 
 def _only_quantized(name: str, returned: str) -> Callable[..., Any]:
     def asked(input: Any) -> Any:
+        """Of quantized tensors; NotImplementedError for others.
+
+        >>> import torchshim as torch
+        >>> scales, zeros = torch.tensor([0.5, 0.25]), torch.tensor([1, 2])
+        >>> q = torch.quantize_per_channel(torch.ones(2), scales, zeros, 0, torch.qint8)
+        >>> q.int_repr(), q.q_per_channel_axis()
+        (tensor([3, 6], dtype=torch.int8), 0)
+        >>> q = torch.quantize_per_tensor(torch.ones(2), 0.5, 1, torch.quint8)
+        >>> q.q_scale(), q.q_zero_point(), q.qscheme()
+        (0.5, 1, torch.per_tensor_affine)
+        """
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: it "
             "takes quantized tensors"
         )
 
-    asked.__doc__ = (
-        f"{returned}\n\nOf quantized tensors; NotImplementedError for others."
-    )
-    asked.__name__ = asked.__qualname__ = name
+    described(asked, name, returned)
     return asked
 
 

@@ -298,7 +298,7 @@ class OpInfo:
 
         As in PyTorch, a generator's are left as they are.
         """
-        samples = self._samples(device, dtype, requires_grad, **kwargs)
+        samples = self._made(device, dtype, requires_grad, **kwargs)
         found = list(samples)
         for sample, _ in zip(found, samples, strict=False):
             if isinstance(sample.input, torch.Tensor):
@@ -310,10 +310,15 @@ class OpInfo:
     def _samples(
         self, device: Any, dtype: Any, requires_grad: bool, **kwargs: Any
     ) -> Iterator[SampleInput]:
+        return iter(self._made(device, dtype, requires_grad, **kwargs))
+
+    def _made(
+        self, device: Any, dtype: Any, requires_grad: bool, **kwargs: Any
+    ) -> Iterable[SampleInput]:
         make = self.sample_inputs_func
         if make is None:
             raise NotImplementedError(f"{self.full_name} has no samples")
-        return iter(make(self, device, dtype, requires_grad, **kwargs))
+        return make(self, device, dtype, requires_grad, **kwargs)
 
     # No entry has more samples for comparisons with its reference.
     reference_inputs = sample_inputs
