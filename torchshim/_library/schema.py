@@ -206,13 +206,10 @@ class Argument:
         self._default: Any = None if default is None else _value(default, kind)
         self._has_default = default is not None
         # One number stands for all of a list: `int[2] padding=0`.
-        every = (
-            kind.length and not kind.optional and not isinstance(self._default, list)
-        )
-        if every and self._has_default:
-            self._value: Any = [self._default] * kind.length
-        else:
-            self._value = self._default
+        self._value = self._default
+        if kind.length and self._has_default and not kind.optional:
+            if not isinstance(self._default, list):
+                self._value = [self._default] * kind.length
         # What it is called: a dtype by its number.
         is_dtype = isinstance(self._value, dtypes.dtype)
         self.default_value: Any = self._value.index if is_dtype else self._value

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.device import as_device, resolve
 from torchshim._core.layout import channels_last, channels_last_3d, contiguous_format
 from torchshim._core.record import untracked
 from torchshim._derived import public
 from torchshim._errors import triggered, warn_once
-from torchshim._functions._arguments import size_of
+from torchshim._functions._arguments import device_of, size_of
 from torchshim._functions.creation import placed
 from torchshim._quantized.tensor import (
     CODES,
@@ -232,7 +231,7 @@ def chosen(least: float, most: float, dtype: Any, reduce_range: bool) -> PerTens
 def _empty(size: Any, dtype: Any, device: Any, scheme: Scheme) -> Any:
     if dtype not in CODES:
         raise RuntimeError(NOT_QUANTIZED)
-    where = resolve(as_device(device or "cpu"))
+    where = device_of("empty", device or "cpu")
     shape = size_of("empty", size)
     return quantized(placed(np.zeros(shape, CODES[dtype][0].np), where), scheme)
 
@@ -388,5 +387,5 @@ def q_per_channel_axis(input: Any) -> int:
 
 def as_quantized(numbers: Any, like: Any, scheme: Scheme | None = None) -> Any:
     """Numbers in the dtype of a quantized tensor, with its scheme or another."""
-    scheme = like._scheme if scheme is None else scheme
-    return quantized(encoded(numbers, scheme, like.dtype), scheme)
+    found: Scheme = like._scheme if scheme is None else scheme
+    return quantized(encoded(numbers, found, like.dtype), found)

@@ -103,7 +103,7 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
 for _kind in (float, int, complex, bool):
     handles(f"__{_kind.__name__}__")(_number(_kind))
 handles("is_nonzero")(_number(bool))
-Quantized.__bool__ = lambda self: bool(decoded(self))  # type: ignore[method-assign]
+Quantized.__bool__ = lambda self: bool(decoded(self))
 
 
 # Activations --------------------------------------------------------------------------

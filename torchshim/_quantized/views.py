@@ -128,12 +128,10 @@ for _names, _make in (
     for _name in _names:
         handles(_name)(_make(_name))
 
-Quantized.T = property(  # type: ignore[assignment]
+Quantized.T = property(
     lambda self: self.permute(*range(self.dim() - 1, -1, -1)) if self.dim() else self
 )
-Quantized.mT = property(  # type: ignore[assignment]
-    lambda self: self.transpose(-2, -1)
-)
+Quantized.mT = property(lambda self: self.transpose(-2, -1))
 
 
 # Pieces -------------------------------------------------------------------------------
