@@ -23,6 +23,7 @@ from torchshim._quantized.tensor import (
     PerChannel,
     PerTensor,
     Scheme,
+    check_length,
     codes_dtype,
     decoded,
     encoded,
@@ -131,7 +132,7 @@ def quantize_per_channel(
             "Channel axis out of range in per channel affine quantization. Got: "
             f"{axis}Expected: [0, {input.dim()})"
         )
-    _check_length(scheme, input.shape[axis])
+    check_length(scheme, input.shape[axis])
     if not scheme.floats:
         zeros = host_value(scheme.zero_points).tolist()
         _check_zero_points(zeros, least, most, "per_channel_affine")
@@ -153,14 +154,6 @@ def _channels(scales: Any, zero_points: Any, axis: int) -> PerChannel:
         scales = scales.detach().to(dtypes.float32 if floats else dtypes.float64)
         zeros = zero_points.detach().to(dtypes.float32 if floats else dtypes.int64)
     return PerChannel(scales, zeros, axis)
-
-
-def _check_length(scheme: PerChannel, length: int) -> None:
-    if scheme.scales.numel() != length:
-        raise RuntimeError(
-            f"length of scales must equal to channel, expected {length} got, "
-            f"{scheme.scales.numel()}"
-        )
 
 
 @public
@@ -266,7 +259,7 @@ def _empty_per_channel_affine_quantized(
     """As `_empty_affine_quantized`, with a scale for each index of a dimension."""
     scheme = _channels(scales, zero_points, axis)
     made = _empty(size, dtype, device, scheme)
-    _check_length(scheme, made.shape[axis])
+    check_length(scheme, made.shape[axis])
     return _arranged(made, memory_format)
 
 
@@ -297,7 +290,7 @@ def empty_quantized(
         refuse("aten::empty_quantized")
     made = _empty(size, dtype or qtensor.dtype, device, qtensor._scheme)
     if isinstance(made._scheme, PerChannel):
-        _check_length(made._scheme, made.shape[made._scheme.axis])
+        check_length(made._scheme, made.shape[made._scheme.axis])
     return _arranged(made, memory_format)
 
 
@@ -319,7 +312,7 @@ def _make_per_channel_quantized_tensor(
 ) -> Any:
     """A quantized tensor of these codes, with a scale for each index of a dimension."""
     scheme = _channels(scale, zero_point, axis)
-    _check_length(scheme, input.shape[axis])
+    check_length(scheme, input.shape[axis])
     return _of_codes(input, scheme)
 
 

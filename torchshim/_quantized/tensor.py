@@ -9,7 +9,7 @@ https://docs.pytorch.org/docs/2.13/quantization.html
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,7 +22,7 @@ from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
 from torchshim._functions.composed import FACTS, Composed, knows_facts
 from torchshim._printing import format_values, join_suffixes
 from torchshim._quantized.schemes import QSCHEMES
-from torchshim._tensor import Tensor, host_value
+from torchshim._tensor import host_value
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
 
@@ -268,20 +268,32 @@ def encoded(input: Any, scheme: Scheme, dtype: Any) -> Any:
     kind, least, most = CODES[dtype]
     scale, zero = scheme.parts(input.dim())
     with untracked(), np.errstate(divide="ignore"):
-        inverse = float(np.float32(1) / np.float32(scale)) if _is(scale) else 1 / scale
+        if isinstance(scheme, PerTensor):
+            inverse = float(np.float32(1) / np.float32(scale))
+        else:
+            inverse = 1 / scale
         steps = input * inverse
         if isinstance(scheme, PerChannel) and scheme.floats:
             steps = (steps + zero).round()
         else:
-            steps = steps.round()
-            steps = steps + zero
+            steps = steps.round() + zero
         if kind is dtypes.int32:
             steps = steps.double()  # float32 does not hold the greatest code
         return steps.clamp(least, most).nan_to_num(nan=most).to(kind)
 
 
-def _is(scale: Any) -> bool:
-    return isinstance(scale, float)
+def numbers_of(codes: Any) -> Any:
+    """Codes as floating point numbers that hold all of them."""
+    return codes.double() if codes.dtype is dtypes.int32 else codes.float()
+
+
+def check_length(scheme: Scheme, length: int) -> None:
+    """RuntimeError if a dimension of this length has not one scale for each index."""
+    if isinstance(scheme, PerChannel) and scheme.scales.numel() != length:
+        raise RuntimeError(
+            f"length of scales must equal to channel, expected {length} got, "
+            f"{scheme.scales.numel()}"
+        )
 
 
 def decoded(tensor: Any) -> Any:
@@ -345,13 +357,3 @@ def _text(tensor: Any, contents: str | None) -> str:
         values = host_value(decoded(tensor))
         contents = format_values(values, indent) if meta.shape.numel() else "[]"
     return join_suffixes(f"tensor({contents}", suffixes, indent, new_line=False)
-
-
-def sequence(value: Any) -> Sequence[Any]:
-    """A result of several pieces, or of one."""
-    return value if isinstance(value, (tuple, list)) else (value,)
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of any kind."""
-    return isinstance(value, Tensor)

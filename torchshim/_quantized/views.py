@@ -8,10 +8,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.layout import preserve_format
 from torchshim._core.record import untracked
 from torchshim._derived import fns
 from torchshim._functions.convert import CAST_METHODS
 from torchshim._functions.creation import placed
+from torchshim._ops.view_geometry import wrap_dim
 from torchshim._quantized.construct import as_quantized
 from torchshim._quantized.tensor import (
     NOT_QUANTIZED,
@@ -19,11 +21,12 @@ from torchshim._quantized.tensor import (
     PerTensor,
     Quantized,
     Scheme,
+    check_length,
+    check_no_grad,
     code_of,
     decoded,
     handles,
     is_quantized,
-    is_tensor,
     per_tensor,
     quantized,
     with_codes,
@@ -87,12 +90,8 @@ def _resized(name: str) -> Callable[..., Any]:
         made = on_codes(name, input, args, kwargs)
         scheme = input._scheme
         if isinstance(scheme, PerChannel):
-            length = made.shape[scheme.axis] if scheme.axis < made.dim() else 0
-            if length != scheme.scales.numel():
-                raise RuntimeError(
-                    "length of scales must equal to channel, expected "
-                    f"{length} got, {scheme.scales.numel()}"
-                )
+            axis = scheme.axis
+            check_length(scheme, made.shape[axis] if axis < made.dim() else 0)
         return quantized(made, scheme)
 
     return resized
@@ -137,20 +136,10 @@ Quantized.mT = property(lambda self: self.transpose(-2, -1))
 # Pieces -------------------------------------------------------------------------------
 
 
-def _wrapped_dim(input: Any, dim: int, more: int = 0) -> int:
-    ndim = input.dim() + more
-    if not -max(ndim, 1) <= dim < max(ndim, 1):
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, "
-            f"{max(ndim, 1) - 1}], but got {dim})"
-        )
-    return dim % max(ndim, 1)
-
-
 @handles("unsqueeze")
 def unsqueeze(input: Any, dim: int) -> Any:
     """As `Tensor.unsqueeze`; channels move with their dimension."""
-    at, scheme = _wrapped_dim(input, dim, 1), input._scheme
+    at, scheme = wrap_dim(dim, input.dim() + 1), input._scheme
     if isinstance(scheme, PerChannel) and at <= scheme.axis:
         scheme = scheme._replace(axis=scheme.axis + 1)
     return quantized(input._v.unsqueeze(at), scheme)
@@ -176,7 +165,7 @@ def squeeze(input: Any, *dim: Any, **named: Any) -> Any:
 @handles("select")
 def select(input: Any, dim: int, index: int) -> Any:
     """As `Tensor.select`; one channel has one scale."""
-    at, scheme = _wrapped_dim(input, dim), input._scheme
+    at, scheme = wrap_dim(dim, input.dim()), input._scheme
     codes = input._v.select(at, index)
     if isinstance(scheme, PerChannel):
         if at == scheme.axis:
@@ -208,7 +197,7 @@ def _sliced(input: Any, dim: int, piece: slice) -> Any:
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """As `Tensor.narrow`."""
     input._v.narrow(dim, start, length)  # raises
-    at = _wrapped_dim(input, dim)
+    at = wrap_dim(dim, input.dim())
     start = start % max(input.shape[at], 1) if start < 0 else start
     return _sliced(input, at, slice(start, start + length))
 
@@ -226,7 +215,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
 
 
 def _cut(input: Any, pieces: Sequence[Any], dim: int) -> Any:
-    at, start, found = _wrapped_dim(input, dim), 0, []
+    at, start, found = wrap_dim(dim, input.dim()), 0, []
     for piece in pieces:
         length = piece.shape[at]
         found.append(_sliced(input, at, slice(start, start + length)))
@@ -237,7 +226,7 @@ def _cut(input: Any, pieces: Sequence[Any], dim: int) -> Any:
 @handles("unbind")
 def unbind(input: Any, dim: int = 0) -> Any:
     """As `Tensor.unbind`."""
-    at = _wrapped_dim(input, dim)
+    at = wrap_dim(dim, input.dim())
     return tuple(select(input, at, i) for i in range(input.shape[at]))
 
 
@@ -248,7 +237,7 @@ def getitem(input: Any, index: Any) -> Any:
         return input._like(input._v[index])
     found, dim = input, 0
     given = index if isinstance(index, tuple) else (index,)
-    if Ellipsis in [i for i in given if not is_tensor(i)]:
+    if Ellipsis in [i for i in given if not isinstance(i, Tensor)]:
         at = [i is Ellipsis for i in given].index(True)
         named = sum(i is not None for i in given) - 1
         rest = (slice(None),) * (input.dim() - named)
@@ -310,13 +299,13 @@ def setitem(input: Any, index: Any, value: Any) -> None:
     if is_quantized(value):
         input._v[index] = value._v
     elif isinstance(input._scheme, PerTensor):
-        if is_tensor(value):
+        if isinstance(value, Tensor):
             input._v[index] = as_quantized(value.detach().float(), input)._v
         else:
             input._v[index] = code_of(float(value), input._scheme, input.dtype)
     else:
         piece = getitem(input, index)
-        copy_(piece, value) if is_tensor(value) else fill_(piece, value)
+        copy_(piece, value) if isinstance(value, Tensor) else fill_(piece, value)
 
 
 _FILLED = (
@@ -435,7 +424,14 @@ def type_(input: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 @handles("empty_like")
-def empty_like(input: Any, *, dtype: Any = None, **options: Any) -> Any:
+def empty_like(
+    input: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = preserve_format,
+) -> Any:
     """A tensor of the same size and scheme."""
     if dtype is not None and dtype is not input.dtype:
         raise RuntimeError(
@@ -443,7 +439,9 @@ def empty_like(input: Any, *, dtype: Any = None, **options: Any) -> Any:
             f"input tensor's dtype via empty_like.  Specified: {dtype.cpp_name} Input "
             f"tensor's dtype: {input.dtype.cpp_name}"
         )
-    return input._like(input._v.clone())
+    check_no_grad(requires_grad)
+    made = input._like(input._v.clone(memory_format=memory_format))
+    return made if device is None else to(made, device)
 
 
 @handles("full_like")

@@ -18,6 +18,7 @@ from torchshim._quantized.tensor import (
     decoded,
     handles,
     is_quantized,
+    numbers_of,
     per_tensor,
     refuse,
 )
@@ -28,7 +29,7 @@ def _greatest(function: Callable[..., Any], input: Any, *args: Any, **kw: Any) -
     """A maximum of codes: that of numbers is in the same place."""
     per_tensor(input)
     with untracked():
-        found = function(input._v.float(), *args, **kw)
+        found = function(numbers_of(input._v), *args, **kw)
     return input._like(found.to(input._v.dtype))
 
 
@@ -59,7 +60,7 @@ def _average(function: Callable[..., Any], input: Any, *args: Any, **kw: Any) ->
     scheme = per_tensor(input)
     _, least, most = CODES[input.dtype]
     with untracked():
-        steps = function(input._v.float() - scheme.zero_point, *args, **kw)
+        steps = function(numbers_of(input._v) - scheme.zero_point, *args, **kw)
         codes = (steps.round() + scheme.zero_point).clamp(least, most)
         return input._like(codes.to(input._v.dtype))
 
