@@ -38,6 +38,7 @@ c.narrow(0, 1, 2), c.split([1, 2]), c.unbind(), list(c), c.chunk(3)
 c.unsqueeze(0), c.unsqueeze(1), c.unsqueeze(-1), c.view(3, 2, 2), c.squeeze(0)
 w, w[0], w[:, 0], w[:, 1:3], w.int_repr()
 c.clone(), c.contiguous(), c.detach(), c.to('cpu')
+q.to('cpu') is q, q.to(q) is q, q.to(torch.quint8) is q, q.to('cpu', copy=True) is q
 q == q, q != x, q > 0, q < x, 1. < q, q >= q.clone(), c > 1, c == c
 torch.equal(q, q.clone()), torch.equal(q, other), torch.equal(q, x)
 torch.equal(c, c.clone())

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
-from torchshim._core.layout import channels_last, channels_last_3d, contiguous_format
 from torchshim._core.record import untracked
 from torchshim._derived import public
 from torchshim._errors import triggered, warn_once
 from torchshim._functions._arguments import device_of, size_of
 from torchshim._functions.creation import placed
+from torchshim._ops._formats import suggested_format
 from torchshim._quantized.tensor import (
     CODES,
     NOT_QUANTIZED,
@@ -80,16 +80,10 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
 
 def arranged(input: Any) -> Any:
     """A tensor whose codes are in the order that PyTorch gives them."""
+    meta = input._tmeta
+    kept = suggested_format(meta.shape, meta.strides)
     with untracked():
-        return input.contiguous(memory_format=suggested(input))
-
-
-def suggested(input: Any) -> Any:
-    """The memory format that PyTorch keeps: channels last or row-major."""
-    for ndim, kept in ((4, channels_last), (5, channels_last_3d)):
-        if input.dim() == ndim and input.is_contiguous(memory_format=kept):
-            return contiguous_format if input.is_contiguous() else kept
-    return contiguous_format
+        return input.contiguous(memory_format=kept)
 
 
 def _check_floats(input: Any, text: str) -> None:

@@ -398,19 +398,22 @@ def cuda(input: Any, *args: Any, **options: Any) -> Any:
 
 @handles("to")
 def to(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """As `Tensor.to`, to another device; the dtype stays."""
-    others = []
-    for each in (*args, *kwargs.values()):
-        if isinstance(each, dtypes.dtype):
-            if each is not input.dtype:
+    """As `Tensor.to`, to another device or memory format; the dtype stays."""
+
+    def of_codes(value: Any) -> Any:
+        dtype = value.dtype if isinstance(value, Tensor) else value
+        if isinstance(dtype, dtypes.dtype):
+            if dtype is not input.dtype:
                 raise RuntimeError(NOT_QUANTIZED)
-        elif isinstance(each, Tensor):
-            if each.dtype is not input.dtype:
-                raise RuntimeError(NOT_QUANTIZED)
-            others.append(each.device)
-        elif isinstance(each, str) or type(each).__name__ == "device":
-            others.append(each)
-    return input._moved(lambda part: part.to(others[0])) if others else input
+            return input._v.dtype if dtype is value else value._v
+        return value
+
+    named = {name: of_codes(value) for name, value in kwargs.items()}
+    codes = input._v.to(*map(of_codes, args), **named)
+    if codes is input._v:
+        return input
+    move = codes.device
+    return input._moved(lambda part: codes if part is input._v else part.to(move))
 
 
 @handles("type")
