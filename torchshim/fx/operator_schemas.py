@@ -149,7 +149,7 @@ def create_type_hint(x: Any) -> Any:
             elif not issubclass(kind, base):
                 base = Any
                 break
-    except Exception:
+    except TypeError:
         warnings.warn(
             f"We were not able to successfully create type hint from the type {x}",
             stacklevel=2,
