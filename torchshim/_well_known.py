@@ -21,7 +21,9 @@ utils._ordered_set utils._python_dispatch utils._pytree utils._stats utils._thun
 utils._traceback utils._triton utils._typing_utils utils.data._utils
 utils.data.datapipes._typing utils.tensorboard._convert_np
 utils.tensorboard._pytorch_graph utils.tensorboard._utils
-jit._script jit._trace masked._ops
+jit._script jit._trace masked._ops nn.attention._registry
+utils.data.datapipes._decorator utils.data.datapipes._hook_iterator
+utils.tensorboard._embedding utils.tensorboard._onnx_graph
 """
 
 # Those within others first: taken off a name, they leave what may be private.

@@ -100,6 +100,21 @@ def several_readers(torch):
     yield next(third), attempt(next, second)
 
 
+@case(warnings=False)
+def begun_anew_while_one_reads(torch):
+    it = iters(torch)
+    ten = it.IterableWrapper(range(10))
+    for a, b in (ten.fork(2), ten.demux(2, parity)):
+        for _ in b:
+            yield list(a)
+            break
+        yield list(b), list(a), list(b)
+        reader = iter(b)
+        yield next(reader), list(a), list(a)
+        del reader
+        yield list(b), list(b)
+
+
 @case
 def one_iterator_at_a_time(torch):
     it = iters(torch)

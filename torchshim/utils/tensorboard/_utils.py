@@ -29,14 +29,14 @@ def make_np(x: Any) -> np.ndarray:
     )
 
 
-def scale_of(array: np.ndarray) -> int:
+def _calc_scale_factor(array: np.ndarray) -> int:
     """What takes the numbers of a picture to 0 ... 255."""
     return 1 if array.dtype == np.uint8 else 255
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
     """A picture or video as bytes."""
-    scale = scale_of(array)
+    scale = _calc_scale_factor(array)
     return (array.astype(np.float32) * scale).clip(0, 255).astype(np.uint8)
 
 

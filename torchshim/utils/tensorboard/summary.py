@@ -34,13 +34,13 @@ from torchshim._functions.construct import as_tensor
 from torchshim._tensor import Tensor
 from torchshim.utils.tensorboard._hparams import hparams
 from torchshim.utils.tensorboard._utils import (
+    _calc_scale_factor,
     _prepare_video,
     bytes_of,
     convert_to_HWC,
     make_np,
     png,
     saved,
-    scale_of,
 )
 
 __all__ = [
@@ -356,7 +356,7 @@ def image_boxes(
 ) -> Summary:
     """A picture with boxes drawn in it."""
     array = convert_to_HWC(make_np(tensor_image), dataformats)
-    scaled = array.astype(np.float32) * scale_of(array)
+    scaled = array.astype(np.float32) * _calc_scale_factor(array)
     pixels = scaled.clip(0, 255).astype(np.uint8)
     boxes = make_np(tensor_boxes)
     found = make_image(pixels, rescale=rescale, rois=boxes, labels=labels)

@@ -165,6 +165,8 @@ class _Source(IterDataPipe[Any]):
             self._stopped[instance_id] = True
             if all(self._stopped):
                 self._iterator = None
+            # (Those of now: an iterator may go after the source was begun anew.)
+            waiting = self._waiting[instance_id]
             while waiting:
                 StreamWrapper.close_streams(waiting.popleft())
 
