@@ -22,14 +22,19 @@ from tests.compiling import (
 )
 
 
+# Choices of `--oracle` with which nothing runs that needs no PyTorch.
+_LIVE_ALONE = ("live", "sampled")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--oracle",
-        choices=("auto", "recorded", "live"),
+        choices=("auto", "recorded", "live", "sampled"),
         default="auto",
         help="what cases are compared with: PyTorch's recorded results; PyTorch live, "
-        "leaving out all tests that do not compare with it; or (auto) the recorded "
-        "results and, where torch is installed, live ones too",
+        "leaving out all tests that do not compare with it; of these one in three, and "
+        "for the others whether their records are what PyTorch gives (sampled); or "
+        "(auto) the recorded results and, where torch is installed, live ones too",
     )
     parser.addoption(
         "--compile",
@@ -67,7 +72,7 @@ def as_users(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     choice = config.getoption("--oracle")
     live = choice != "recorded" and oracle.find_torch() is not None
-    recorded = "recorded results" if choice != "live" else ""
+    recorded = "recorded results" if choice not in _LIVE_ALONE else ""
     return "oracle: " + " and ".join(
         filter(None, [recorded, f"torch {oracle.TORCH_VERSION} live" if live else ""])
     )
@@ -77,7 +82,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Under `--oracle=live`, keep what compares with PyTorch in the same run."""
-    if config.getoption("--oracle") != "live":
+    if config.getoption("--oracle") not in _LIVE_ALONE:
         return
     live = [item for item in items if item.get_closest_marker("live")]
     others = [item for item in items if not item.get_closest_marker("live")]
