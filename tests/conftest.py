@@ -21,7 +21,6 @@ from tests.compiling import (
     compiling_nothing,
 )
 
-
 # Choices of `--oracle` with which nothing runs that needs no PyTorch.
 _LIVE_ALONE = ("live", "sampled")
 

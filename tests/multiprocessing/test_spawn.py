@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import re
+import threading
 import time
 from concurrent import futures
 
@@ -119,6 +121,27 @@ def test_start_processes():
     assert (
         str(error) == "process 0 terminated with exit code 3" and error.exit_code == 3
     )
+
+
+@pytest.mark.parametrize("asked", ["0", "1"])
+def test_a_fork_server_starts_processes_together(monkeypatch, asked):
+    monkeypatch.setenv(mp.ENV_VAR_PARALLEL_START, asked)
+    threads = []
+
+    class Process:
+        sentinel, exitcode = 0, 0
+
+        def __init__(self, **options):
+            self.options = options
+
+        def start(self):
+            threads.append(threading.current_thread())
+
+    context = type("Context", (), {"Process": Process})
+    monkeypatch.setattr(multiprocessing, "get_context", {"forkserver": context}.get)
+    made = mp.start_processes(leaves, (), 2, join=False, start_method="forkserver")
+    assert [p.options["args"][1] for p in made.processes] == [0, 1]
+    assert all((t is threading.main_thread()) == (asked == "0") for t in threads)
 
 
 def written(kind):

@@ -11,6 +11,9 @@ from multiprocessing import *  # noqa: F403  # pyright: ignore
 from torchshim.multiprocessing import _fork as _fork
 from torchshim.multiprocessing.reductions import init_reductions
 from torchshim.multiprocessing.spawn import (
+    ENV_VAR_PARALLEL_START as ENV_VAR_PARALLEL_START,
+)
+from torchshim.multiprocessing.spawn import (
     ProcessContext,
     ProcessExitedException,
     ProcessRaisedException,

@@ -12,6 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torchshim import _warnings as warnings
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 _NAME = "torch.multiprocessing.spawn"
+#: Where it is "1", processes from a fork server are started at the same time.
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 
 
 class ProcessException(Exception):
@@ -171,14 +174,20 @@ def start_processes(
     when one fails; without, it returns the context to join.
     """
     context = multiprocessing.get_context(start_method)
+    kind: Any = context.Process  # type: ignore[attr-defined]
     folder = tempfile.mkdtemp()
-    processes, files = [], []
-    for i in range(nprocs):
-        files.append(os.path.join(folder, f"{i}.pickle"))
-        kind: Any = context.Process  # type: ignore[attr-defined]
+    files = [os.path.join(folder, f"{i}.pickle") for i in range(nprocs)]
+
+    def start(i: int) -> Any:
         process = kind(target=_call, args=(fn, i, args, files[i]), daemon=daemon)
         process.start()
-        processes.append(process)
+        return process
+
+    if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1":
+        with ThreadPoolExecutor(max_workers=nprocs) as threads:
+            processes = list(threads.map(start, range(nprocs)))
+    else:
+        processes = [start(i) for i in range(nprocs)]
     made = SpawnContext(processes, files)
     if not join:
         return made
