@@ -220,6 +220,8 @@ def weights(torch):
     pack_padded_sequence(x(4, 3), [2, 2, 0])
     pack_padded_sequence(x(4, 3), [2, 0, 1], enforce_sorted=False)
     pack_padded_sequence(torch.zeros(0, 3), [3, 2, 1])
+    pack_padded_sequence(torch.zeros(0, 0), torch.zeros(1, 1))
+    torch._pack_padded_sequence(x(4, 1), torch.ones(1), False)
     pack_padded_sequence(x(4, 3), torch.tensor([[1, 2, 3]]))
     pack_padded_sequence(x(4, 3), torch.tensor(3))
     pack_sequence([x(3), x(2)])

@@ -213,6 +213,27 @@ def through_the_step(torch, name):
     yield param.detach(), weight.grad, lr.grad
 
 
+@case.over(False, True)
+def gradients_flow_through_nadams_products(torch, decoupled):
+    leaves = [torch.tensor([1.0, -2.0]), torch.tensor([3.0])]
+    products = [torch.tensor(0.9, requires_grad=True) for _ in leaves]
+    params = [leaf.requires_grad_().clone() for leaf in leaves]
+    flags = {"differentiable": True, "decoupled_weight_decay": decoupled}
+    optimizer = torch.optim.NAdam(params, lr=0.1, weight_decay=0.1, **flags)
+    for param, product in zip(params, products):
+        param.grad = torch.full_like(param, 0.5)
+        optimizer.state[param] = {
+            **{"step": torch.tensor(3.0), "mu_product": product.clone()},
+            **{"exp_avg": param.grad * 0.5, "exp_avg_sq": param.grad * 0.3},
+        }
+    optimizer.step()
+    sum((param**2).sum() for param in params).backward()
+    yield [product.grad for product in products], [leaf.grad for leaf in leaves]
+    yield [optimizer.state[param]["mu_product"] for param in params]
+    optimizer.state[params[0]]["mu_product"] = products[0]
+    yield attempt(optimizer.step)
+
+
 @case.over("Adagrad", "SGD")
 def fused_steps_refuse_complex_numbers(torch, name):
     param = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))

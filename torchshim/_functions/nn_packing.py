@@ -43,13 +43,14 @@ def _pack_padded_sequence(
     tensor_argument(function, "lengths", 2, lengths)
     if batch_first:
         input = fns.transpose(input, 0, 1)
-    if lengths.dim() != 1 or lengths.device.type != "cpu":
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
+    on_cpu, is_long = lengths.device.type == "cpu", lengths.dtype.name == "int64"
+    if lengths.dim() != 1 or not on_cpu or not is_long:
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
             f"{lengths.dim()}D {lengths.device.type} {lengths.dtype.scalar_name} tensor"
         )
-    if not input.numel():
-        raise RuntimeError("Cannot pack empty tensors.")
     sizes = np.asarray(host_value(lengths), np.int64)
     batch = len(sizes)
     if input.size(1) != batch:

@@ -95,13 +95,23 @@ class NAdam(RuleOptimizer):
         super()._step_group(group)
 
     def _variants(self, params: list[Any], states: list[dict[str, Any]]) -> list[Any]:
-        """The number of the step, the product of the momenta, and two of those."""
+        """The number of the step, the product of the momenta, and two of those.
+
+        Before them, a number for each product that gradients flow through: those are
+        different ones even if they are equal.
+        """
         found: list[Any] = []
-        for n, state in zip(super()._variants(params, states), states, strict=True):
+        tracked = self._group["differentiable"]
+        counted = super()._variants(params, states)
+        for i, (n, state) in enumerate(zip(counted, states, strict=True)):
             mu, mu_next = self._momentum(n), self._momentum(n + 1)
             product = state["mu_product"]
+            if tracked and product.requires_grad:
+                product.mul_(mu)
+                found.append((i, n, product.clone(), mu, mu_next))
+                continue
             assign(product, count_of(product) * mu)
-            found.append((n, count_of(product), mu, mu_next))
+            found.append((None, n, count_of(product), mu, mu_next))
         return found
 
     def _momentum(self, step: float) -> float:
@@ -111,7 +121,7 @@ class NAdam(RuleOptimizer):
     def _numbers(self, group: dict[str, Any], step: Any) -> Sequence[Any]:
         beta1, beta2 = group["betas"]
         return (
-            *step,
+            *step[1:],
             number(group["lr"]),
             number(beta1),
             number(beta2),
