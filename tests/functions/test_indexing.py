@@ -463,6 +463,8 @@ x = torch.arange(5.); x[1:] = x[:-1]
 x = torch.arange(5.); x[:-1] = x[1:]
 x = torch.arange(5.); x[:] = x; x
 x = torch.arange(5.); x[1:] = x[0]; x
+x = torch.arange(5.); x[:2] = x[1]; x
+x = torch.arange(6.).view(2, 3); x[1] = x[1][2]; x
 x = torch.arange(5.); x[1:] = x[:1]; x
 x = torch.arange(5.); x[1:2] = x[2]; x
 x = torch.arange(5.); x[::2] = x[1:4]; x

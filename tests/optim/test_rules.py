@@ -220,7 +220,7 @@ def gradients_flow_through_nadams_products(torch, decoupled):
     params = [leaf.requires_grad_().clone() for leaf in leaves]
     flags = {"differentiable": True, "decoupled_weight_decay": decoupled}
     optimizer = torch.optim.NAdam(params, lr=0.1, weight_decay=0.1, **flags)
-    for param, product in zip(params, products):
+    for param, product in zip(params, products, strict=True):
         param.grad = torch.full_like(param, 0.5)
         optimizer.state[param] = {
             **{"step": torch.tensor(3.0), "mu_product": product.clone()},

@@ -54,6 +54,7 @@ BAGS = {
     "plain": {},
     "padding": {"padding_idx": 1},
     "last": {"include_last_offset": True},
+    "short": {"include_last_offset": True, "padding_idx": 1, "last": 4},
     "weights": {"weights": True},
     "weights_and_padding": {"weights": True, "padding_idx": 3},
 }
@@ -62,7 +63,8 @@ BAGS = {
 @case.over(mode=["sum", "mean"], options=[*BAGS])
 def bags(torch, mode, options):
     options, w = dict(BAGS[options]), table(torch)
-    i, offsets = torch.tensor([1, 3, 1, 0, 5]), torch.tensor([0, 2, 2, 5])
+    offsets = torch.tensor([0, 2, 2, options.pop("last", 5)])
+    i = torch.tensor([1, 3, 1, 0, 5])
     given = None
     if options.pop("weights", False) and mode == "sum":
         given = torch.arange(5.0).requires_grad_()

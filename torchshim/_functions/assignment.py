@@ -116,7 +116,9 @@ def write_basic(
         shape = target_shape(meta.shape, plan)
         if value._tmeta.shape and value._tmeta.shape != shape:
             value = broadcast_value(value, shape)
-        if value._storage is not None and value._storage is self._storage and shape:
+        # (A number of no dimensions fills the piece, in PyTorch too.)
+        memory = self._storage if its.shape and shape else None
+        if memory is not None and value._storage is memory:
             check_piece(indexed(*placement(self), starts, plan), value)
     if self._path:
         found = through_rows(self, starts, plan, value)

@@ -237,6 +237,7 @@ def embedding_bag(
         per_sample_weights,
         include_last_offset,
         padding_idx,
+        ends(weight.dtype, padding_idx),
     )
     out = jnp.zeros((bags + 1, rows.shape[1]), rows.dtype).at[bag].add(rows)[:bags]
     if mode == "mean":
@@ -271,6 +272,7 @@ def embedding_bag_max(
         None,
         include_last_offset,
         padding_idx,
+        False,
     )
     count, width = rows.shape
     best = jnp.full((bags + 1, width), -jnp.inf, rows.dtype)
@@ -293,6 +295,7 @@ def _bags(
     per_sample_weights: Array | None,
     include_last_offset: bool,
     padding_idx: int,
+    ends: bool,
 ) -> tuple[Array, int, Array]:
     """The bag of each index, the number of bags, and the rows that go into them."""
     if weight.ndim != 2:
@@ -311,7 +314,7 @@ def _bags(
         )
     indices = indices.astype(offsets.dtype) if indices.dtype == bool else indices
     offsets = offsets.astype(indices.dtype) if offsets.dtype == bool else offsets
-    bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
+    bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx, ends)
     rows = widened(_rows(weight, indices))
     if scale_grad_by_freq:
         counts = _counts_by_rank(indices, weight.shape[0])
@@ -321,8 +324,21 @@ def _bags(
     return bag, bags, rows
 
 
+def ends(dtype: Any, padding_idx: int) -> bool:
+    """Whether a last offset ends the last bag of a sum or mean.
+
+    It does in PyTorch's fast kernels, which know no padding; in the others, and in
+    those of maxima, the last bag has all that is left.
+    """
+    return dtype != jnp.float64 and padding_idx < 0
+
+
 def bags_of(
-    indices: Array, offsets: Array, include_last_offset: bool, padding_idx: int
+    indices: Array,
+    offsets: Array,
+    include_last_offset: bool,
+    padding_idx: int,
+    ends: bool,
 ) -> tuple[Array, int]:
     """The bag of each index, the number of bags for those that are in none; that."""
     if include_last_offset and not offsets.shape[0]:
@@ -333,7 +349,7 @@ def bags_of(
     # How many bags have started, less one.
     marks = jnp.zeros(count + 1, jnp.int64).at[starts].add(1, mode="drop")
     bag = jnp.cumsum(marks)[:count] - 1
-    if include_last_offset:
+    if include_last_offset and ends:
         bag = jnp.where(jnp.arange(count) < offsets[-1], bag, bags)
     return jnp.where(indices != padding_idx, bag, bags), bags
 

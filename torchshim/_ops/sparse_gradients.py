@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from torchshim._core.op import Array, op
-from torchshim._ops.embedding import bags_of
+from torchshim._ops.embedding import bags_of, ends
 from torchshim._ops.view_geometry import wrap_dim
 
 _FREQUENCIES = (
@@ -76,7 +76,8 @@ def embedding_bag_rows(
     """The rows that went into bags, and the gradients of their bags."""
     if scale_grad_by_freq:
         raise RuntimeError(_FREQUENCIES)
-    bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx)
+    ended = ends(grad.dtype, padding_idx)
+    bag, bags = bags_of(indices, offsets, include_last_offset, padding_idx, ended)
     if mode == "mean":
         sizes = jnp.zeros(bags + 1, jnp.int64).at[bag].add(1)[:bags]
         grad = grad / jnp.maximum(sizes, 1).astype(grad.dtype)[:, None]
