@@ -352,6 +352,30 @@ def scalar_tensor(torch):
     yield torch.overrides.has_torch_function_variadic(p, d)
 
 
+@case(warnings=False).over("to_sparse", "to_sparse_csr", "nested", "quantized")
+def tensors_of_other_kinds_override_nothing(torch, kind):
+    if kind == "nested":
+        x = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    elif kind == "quantized":
+        x = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)
+    else:
+        x = getattr(torch.eye(2), kind)()
+
+    class Other:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "answered", func.__name__
+
+    def count(*args):
+        if torch.overrides.has_torch_function(args):
+            return torch.overrides.handle_torch_function(count, args, *args)
+        return len(args)
+
+    yield torch.overrides.has_torch_function_unary(x), count(x), count(x, Other())
+    yield torch.overrides.has_torch_function_variadic(x, 1)
+    yield torch.add(x, Other()), torch.mul(Other(), x), torch.cat([x, Other()])
+
+
 @case
 def precedence(torch):
     """Subclasses are asked before their parents, others from left to right."""

@@ -116,7 +116,17 @@ def overloaded(
                 _insert(found, inner)
         elif handler_of(cls) is not None:
             _insert(found, value)
+    if len(found) > 1:
+        # Sparse tensors override nothing in PyTorch: what a program has overrides them.
+        there = [value for value in found if not is_plain_kind(type(value))]
+        if any(type(value) is not TensorMeta.tensor[0] for value in there):
+            return there
     return found
+
+
+def is_plain_kind(cls: type) -> bool:
+    """Whether tensors of this class (sparse ones) are of class Tensor in PyTorch."""
+    return issubclass(cls, TensorBase) and cls._composed and cls.__module__ == "torch"
 
 
 def _insert(found: list[Any], value: Any) -> None:

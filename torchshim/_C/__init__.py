@@ -123,7 +123,9 @@ def _has_torch_function(args: Any, /) -> bool:
         raise TypeError("expected a sequence")
     if _function_modes.skips():
         return False
-    return _function_modes.mode_enabled() or bool(overloaded(args, False))
+    found = overloaded(args, False)
+    own = [value for value in found if not _overrides.is_plain_kind(type(value))]
+    return _function_modes.mode_enabled() or bool(own)
 
 
 def _has_torch_function_unary(obj: Any, /) -> bool:

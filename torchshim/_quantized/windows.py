@@ -180,7 +180,32 @@ def _quantized_pool(name: str, input: Any, kernel: Any, stride: Any, *rest: Any)
             f"Could not run 'aten::quantized_{name}' with arguments from the 'CPU' "
             "backend: it takes quantized tensors"
         )
+    if name != "max_pool1d":
+        _check_windows(int(name[-2]), kernel, stride, *rest[:2])
     return _greatest(getattr(F, name), input, kernel, stride or None, *rest)
+
+
+def _check_windows(n: int, *given: Any) -> None:
+    """Raises for windows of `n` dimensions that cannot be."""
+    given = tuple((each,) * n if isinstance(each, int) else each for each in given)
+    kernel, stride, padding, dilation = given
+    one = "1d or " if n == 2 else ""
+    for name, each, lengths in (
+        (f"{one}{n}d kernel size, got ", kernel, (n, n - 1 if one else n)),
+        (f"no strides or {n}d strides, got", stride, (n, 0)),
+        (f"{one}{n}d padding, got ", padding, (n, n - 1 if one else n)),
+        (f"1d or {n}d dilation, got ", dilation, (n, n - 1 if one else n)),
+    ):
+        if len(each) not in lengths:
+            raise RuntimeError(f"Expected {name}{len(each)}")
+    if min(dilation) < 1:
+        raise RuntimeError("Expected dilation >= 1")
+    if min(kernel) <= 0:
+        raise RuntimeError("kernel_size should be greater than zero.")
+    if stride and min(stride) <= 0:
+        raise RuntimeError("strides should be greater than zero.")
+    if any(p > k // 2 for p, k in zip(padding, kernel, strict=False)):
+        raise RuntimeError("padding should be smaller than half of kernel_size.")
 
 
 for _n in (1, 2, 3):
