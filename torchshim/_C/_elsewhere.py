@@ -40,6 +40,7 @@ _ELSEWHERE = {
     "_get_deterministic_algorithms": "_settings are_deterministic_algorithms_enabled",
     "_get_deterministic_fill_uninitialized_memory": "utils.deterministic _fills",
     "_get_warnAlways": "_functions.autograd is_warn_always_enabled",
+    "_get_privateuse1_backend_name": "utils.backend_registration _name",
     "_group_tensors_by_device_and_dtype": (
         "utils._foreach_utils _group_tensors_by_device_and_dtype"
     ),

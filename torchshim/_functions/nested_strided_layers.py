@@ -255,3 +255,63 @@ def through_padded(layer: Any, tensor: Any) -> Any:
         return from_padded(made, laid)
     first, *rest = made
     return from_padded(first, laid), *rest
+
+
+_MASKED = "NestedTensor with mask is not supported yet"
+
+
+@handles("_native_multi_head_attention")
+def native_attention(
+    func: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    embed_dim: int,
+    *rest: Any,
+    mask: Any = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Any:
+    """As of tensors that are padded; weights of what is padding are zero."""
+    parameters, given = rest[:5], rest[5:]
+    options = mask, need_weights, average_attn_weights, mask_type
+    mask, need_weights, average_attn_weights, _ = (*given, *options[len(given) :])
+    if mask is not None:
+        raise RuntimeError(_MASKED)
+    if not all(is_strided(t) for t in (query, key, value)):
+        raise RuntimeError("cat(): expected each tensor in given list to be nested")
+
+    def padded(rows: Any, padding: Any) -> Any:
+        same = query is key is value
+        others = (rows, rows) if same else (to_padded(key, 0.0), to_padded(value, 0.0))
+        options = lengths_mask(key), need_weights, average_attn_weights, 1
+        made, weights = func(rows, *others, embed_dim, *parameters, *options)
+        if weights is None:
+            return made, None
+        unseen = padding[:, :, None]
+        unseen = unseen if average_attn_weights else unseen[:, None]
+        return made, weights.masked_fill(unseen, 0.0)
+
+    return through_padded(padded, query)
+
+
+@handles("_transform_bias_rescale_qkv")
+def rescaled(func: Any, qkv: Any, qkv_bias: Any, num_heads: int) -> Any:
+    """As of a tensor that is padded with zeros."""
+    return func(to_padded(qkv, 0.0), qkv_bias, num_heads)
+
+
+@handles("_transformer_encoder_layer_fwd")
+def encoder_layer(
+    func: Any, src: Any, *args: Any, mask: Any = None, **named: Any
+) -> Any:
+    """As of a tensor that is padded."""
+    if mask is not None or (args[17:] and args[17] is not None):
+        raise RuntimeError(_MASKED)
+    named["mask_type"] = 1
+
+    def padded(rows: Any, padding: Any) -> Any:
+        return func(rows, *args[:17], mask=padding, **named)
+
+    return through_padded(padded, src)

@@ -109,13 +109,14 @@ def masked_softmax(
 ) -> Array:
     """`softmax` of what a mask leaves, zero where it is True.
 
-    A mask of scores (0) or of keys (1) is broadcast to input (batch, heads, L, L); one
-    of the input's shape (2) needs no type. Where it leaves nothing the result is NaN.
+    A mask of two dimensions, of scores (0) or of keys (1), is broadcast to input
+    (batch, heads, L, L); others have the input's shape, and need no type (2). Where it
+    leaves nothing the result is NaN.
     """
     axis = wrap_dim(input.ndim - 1 if dim is None else dim, input.ndim)
     _check_mask(input, mask, mask_type)
     x = wide(input)
-    if mask_type == 1:
+    if mask_type == 1 and mask.ndim == 2 != x.ndim:
         mask = mask[:, None, None, :]
     kept = jnp.where(mask, -jnp.inf, x)
     return softmax_of(kept, axis if x.ndim else None).astype(input.dtype)
@@ -125,9 +126,10 @@ def _check_mask(input: Array, mask: Array, mask_type: int | None) -> None:
     if mask.dtype != jnp.bool_:
         raise RuntimeError("Mask should be a boolean tensor")
     shape, given = input.shape, mask.shape
+    if (input.ndim, mask.ndim) != (4, 2):
+        mask_type = 2
     if mask_type is None:
-        if given != shape:
-            raise RuntimeError("Mask Type should be defined")
+        raise RuntimeError("Mask Type should be defined")
     elif mask_type not in (0, 1, 2):
         raise RuntimeError(
             "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 "
@@ -136,7 +138,7 @@ def _check_mask(input: Array, mask: Array, mask_type: int | None) -> None:
     elif mask_type == 2:
         if given != shape:
             raise RuntimeError("For mask_type == 2 mask shape should match input shape")
-    elif len(shape) != 4 or shape[2] != shape[3]:
+    elif shape[2] != shape[3]:
         raise RuntimeError(_MASK_SHAPE[mask_type])
     elif given != (shape[2:] if mask_type == 0 else (shape[0], shape[2])):
         raise RuntimeError(_MASK_SHAPE[mask_type])

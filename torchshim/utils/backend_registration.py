@@ -11,3 +11,8 @@ globals().update(
         "the devices are JAX's",
     )
 )
+
+
+def _name() -> str:
+    """The name of such a device, which `torch._C` tells."""
+    return _privateuse1_backend_name
