@@ -125,6 +125,9 @@ attempt(torch._scaled_dot_product_flash_attention_for_cpu, s, s, s, attn_mask=s 
 aten.convolution_backward(*conv, [2], [1], [0], [1], False, [0], 2, [True] * 3)
 aten.convolution_backward(*conv, None, [1], [0], [1], False, [0], 2, [0, 1, 0])
 attempt(aten.convolution_backward, *conv, [2], [1], [0], [1], False, [0], 0, [True] * 3)
+twice(*given, [2], [1], [1], False, [0], 1, [True] * 3)
+twice(None, *given[1:], [2], [1], [1], 0, [0], 1, [True] * 3)
+twice(None, None, *given[2:], [2], [1], [1], 0, [0], 1, [0] * 3)
 pickle.loads(pickle.dumps(torch.Tensor.add)) is torch.Tensor.add
 torch.round(T([1.2345, 0.4755, 0.95]).double(), decimals=3).tolist()
 repr(torch._C._ConvBackend.Empty), list(torch._C._ConvBackend.__members__)[:21]
@@ -158,6 +161,15 @@ def functions(torch, line):
         s.view(2, 2, 2),
     )
     names["s"] = s
+    names["twice"] = getattr(torch.ops.aten, "_convolution_double_backward", None)
+    names["given"] = (
+        torch.arange(8.0).view(1, 2, 4),
+        torch.arange(12.0).view(2, 2, 3) / 4,
+        torch.ones(2),
+        torch.arange(4.0).view(1, 2, 2),
+        torch.arange(12.0).view(2, 2, 3),
+        torch.arange(8.0).view(1, 2, 4) / 8,
+    )
 
     def conv_backend(shape, d, transposed):
         n, input = len(shape) - 2, torch.ones(shape, dtype=torch.double)
