@@ -161,7 +161,7 @@ def functions(torch, line):
         s.view(2, 2, 2),
     )
     names["s"] = s
-    names["twice"] = getattr(torch.ops.aten, "_convolution_double_backward", None)
+    names["twice"] = torch.ops.aten._convolution_double_backward
     names["given"] = (
         torch.arange(8.0).view(1, 2, 4),
         torch.arange(12.0).view(2, 2, 3) / 4,
