@@ -18,6 +18,17 @@ def complex_powers(torch):
     return bases**exponents
 
 
+@case.over(sparse=[False, True], by_frequency=[False, True])
+def gradients_of_rows_that_are_padding(torch, sparse, by_frequency):
+    if sparse and by_frequency:
+        return
+    table = torch.ones(3, 2, requires_grad=True)
+    flags = {"padding_idx": 1, "scale_grad_by_freq": by_frequency, "sparse": sparse}
+    rows = torch.nn.functional.embedding(torch.tensor([0, 1, 1, 2]), table, **flags)
+    rows.backward(torch.tensor([[1.0, 2.0], [NAN, INF], [3.0, 4.0], [5.0, -INF]]))
+    yield table.grad.to_dense()
+
+
 @case.over(0.5, -0.5)
 def roots_by_powers(torch, exponent):
     for kind in (torch.float32, torch.float64, torch.bfloat16):

@@ -580,6 +580,15 @@ def rows_that_a_bag_lacks(torch):
 
 
 @case
+def rows_that_a_bag_with_padding_lacks(torch):
+    bag, table = torch.nn.functional.embedding_bag, torch.ones(3, 2)
+    rows = torch.tensor([[1, 7]])
+    for mode in ("sum", "mean", "max"):
+        yield attempt(lambda m=mode: bag(rows, table, mode=m, padding_idx=0).tolist())
+        yield attempt(lambda m=mode: bag(rows, table.double(), mode=m).tolist())
+
+
+@case
 def unequal_padding(torch):
     conv, x = torch.nn.functional.conv1d, torch.ones(1, 1, 3)
     yield conv(x, torch.ones(1, 1, 3), padding="same")

@@ -61,6 +61,18 @@ def _slowed_jvp(primals: Any, tangents: Any) -> Any:
     return _slowed(x, factor), tangents[0] * factor
 
 
+@jax.custom_jvp
+def _still(x: Array, moves: Array) -> Array:
+    """`x`, with a derivative of zero except where it moves: not even a NaN."""
+    return x
+
+
+@_still.defjvp
+def _still_jvp(primals: Any, tangents: Any) -> Any:
+    x, moves = primals
+    return _still(x, moves), jnp.where(moves, tangents[0], 0)
+
+
 def _rows(weight: Array, indices: Array) -> Array:
     return jnp.take(weight, indices, axis=0, mode="clip")
 
@@ -115,14 +127,12 @@ def embedding(
     if indices.size and not weight.shape[0]:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     out = _rows(weight, indices)
-    factor: Any = None
     if scale_grad_by_freq:
         counts = frequencies(indices, weight.shape[0])
-        factor = 1 / jnp.maximum(counts, 1).astype(out.dtype)
+        out = _slowed(out, (1 / jnp.maximum(counts, 1).astype(out.dtype))[..., None])
     if padding_idx >= 0:
-        keep = (indices != padding_idx).astype(out.dtype)
-        factor = keep if factor is None else factor * keep
-    return out if factor is None else _slowed(out, factor[..., None])
+        out = _still(out, (indices != padding_idx)[..., None])
+    return out
 
 
 @op(
@@ -156,6 +166,9 @@ _MODES = ("sum", "mean", "max")
 
 
 def _sum_checks(weight: Array, indices: Array, offsets: Array, *rest: Any) -> Any:
+    dtype = jnp.result_type(weight)
+    if not ends(dtype, rest[-2]):
+        return _max_checks(weight, indices, offsets)
     # PyTorch says where, too.
     text = "Index of input takes value {value} which is not in the valid range"
     rows = weight.shape[0]
