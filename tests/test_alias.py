@@ -451,6 +451,7 @@ def test_classes_and_functions_say_torch() -> None:
         import torch, torch.distributions
         shown = {{
             torch.nn.Linear: "torch.nn.modules.linear",
+            torch.nn.LazyConv1d: "torch.nn.modules.conv",
             torch.optim.lr_scheduler.ReduceLROnPlateau: "torch.optim.lr_scheduler",
             torch.autograd.function.FunctionCtx: "torch.autograd.function",
             torch.distributions.Normal: "torch.distributions.normal",

@@ -119,8 +119,9 @@ def other_errors(torch):
 def swapping(torch):
     a, b = torch.ones(2), torch.zeros(3, requires_grad=True)
     a.note = "a's"
-    same = a
+    same, told = a, (a._cdata, b._cdata)
     torch.utils.swap_tensors(a, b)
+    yield (b._cdata, a._cdata) == told, a.detach()._cdata in told
     yield a, b, a is same, hasattr(a, "note"), b.note
     (a * 2).sum().backward()
     yield a.grad, b.requires_grad_(), torch.add(a, 1)

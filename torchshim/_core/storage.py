@@ -125,6 +125,8 @@ class TensorBase:
     _lost: str | None = None
     # What `data_ptr()` says, once asked for.
     _address: int | None = None
+    # What tells it from others, once its content was swapped with another's.
+    _identity: int | None = None
     # Indices: what was computed from their values.
     _plans: dict[Any, Any] | None = None
     # Offsets or lengths of nested tensors: the size that stands for them.

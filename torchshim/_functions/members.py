@@ -232,8 +232,12 @@ def _no_name(self: Any) -> None:
 Tensor.name = fact("name", _no_name)
 
 
-# What tells a tensor from others that exist; PyTorch's is where its C++ side is.
-Tensor._cdata = fact("_cdata", id)
+def _identity(self: Any) -> int:
+    """What tells a tensor from others that exist; PyTorch's is where its C++ side is."""
+    return id(self) if self._identity is None else self._identity
+
+
+Tensor._cdata = fact("_cdata", _identity)
 
 
 @public(namespaces=(), method=True)

@@ -312,6 +312,8 @@ def swap_contents(a: Tensor, b: Tensor) -> None:
                 setattr(each, name, value)
             elif hasattr(each, name):
                 delattr(each, name)
+    for each in (a, b):
+        each._identity = id(each) if each._identity is None else each._identity
     mine, its = fields(a), fields(b)
     set_fields(a, its)
     set_fields(b, mine)

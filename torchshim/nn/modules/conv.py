@@ -433,12 +433,3 @@ class _ConvTransposeMixin(_ConvTransposeNd):
             stacklevel=2,
         )
         super().__init__(*args, **kwargs)
-
-
-def __getattr__(name: str) -> Any:
-    # PyTorch has the lazy layers here; theirs is a file above this one.
-    if name.startswith("LazyConv") or name == "_LazyConvXdMixin":
-        from torchshim.nn.modules import lazy_conv
-
-        return getattr(lazy_conv, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

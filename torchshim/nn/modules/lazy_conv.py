@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchshim.nn.modules import conv
 from torchshim.nn.modules._own import of_each
 from torchshim.nn.modules.conv import (
     Conv1d,
@@ -179,4 +180,5 @@ for _kind in (
     *(LazyConv1d, LazyConv2d, LazyConv3d, _LazyConvXdMixin),
     *(LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d),
 ):
-    _kind.__module__ = "torchshim.nn.modules.conv"
+    _kind.__module__ = conv.__name__
+    setattr(conv, _kind.__name__, _kind)
