@@ -233,7 +233,7 @@ Tensor.name = fact("name", _no_name)
 
 
 def _identity(self: Any) -> int:
-    """What tells a tensor from others that exist; PyTorch's is where its C++ side is."""
+    """What tells a tensor from others; PyTorch's is where its C++ side is."""
     return id(self) if self._identity is None else self._identity
 
 
