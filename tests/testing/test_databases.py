@@ -46,6 +46,18 @@ def test_modules_are_made():
             info.module_cls(*made.args, **made.kwargs)
 
 
+@pytest.mark.filterwarnings("ignore:Complex modules")
+@pytest.mark.parametrize("info", module_db, ids=lambda i: i.name)
+def test_modules_take_their_inputs(info):
+    for dtype in info.dtypes:
+        for given in info.module_inputs_func(info, "cpu", dtype, True, True):
+            made, inputs = given.constructor_input, given.forward_input
+            module = info.module_cls(*made.args, **made.kwargs).to(dtype)
+            out = module(*inputs.args, **inputs.kwargs)
+            first = out[0] if isinstance(out, tuple) else out
+            assert first.dtype == dtype and first.isfinite().all()
+
+
 def test_operators_are_named():
     assert all(callable(op.op) and op.dtypes for op in op_db)
     assert len({op.formatted_name for op in op_db}) == len(op_db)

@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torchshim as torch
 from torchshim import nn
+from torchshim.testing import make_tensor
 
-#: A class, its arguments, and the shapes of its inputs.
-Row = tuple[Any, tuple[Any, ...], dict[str, Any], tuple[tuple[int, ...], ...]]
+#: The shape of an input, or a function of device, dtype and `requires_grad` that
+#: makes it.
+Given = tuple[int, ...] | Callable[..., Any]
+#: A class, its arguments (or a function of a dtype that makes them), and its inputs.
+Row = tuple[Any, Any, dict[str, Any], tuple[Given, ...]]
 
 
-def _row(cls: Any, *shapes: tuple[int, ...], args: Any = (), **kwargs: Any) -> Row:
-    return cls, args, kwargs, shapes
+def _row(cls: Any, *inputs: Given, args: Any = (), **kwargs: Any) -> Row:
+    return cls, args, kwargs, inputs
+
+
+# Inputs that are no numbers of any kind -----------------------------------------------
+
+
+def _classes(*shape: int, below: int, least: int = 0) -> Given:
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        given = {"device": device, "dtype": torch.int64}
+        return make_tensor(shape, low=least, high=below, **given)
+
+    return made
+
+
+def _between(low: float, high: float, *shape: int, data: bool = False) -> Given:
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        given = {"device": device, "dtype": dtype, "low": low, "high": high}
+        return make_tensor(shape, requires_grad=requires_grad and not data, **given)
+
+    return made
+
+
+def _signs(*shape: int) -> Given:
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        given = {"device": device, "dtype": dtype, "low": -1, "high": 1}
+        return make_tensor(shape, **given).sign()
+
+    return made
+
+
+def _log_shares(*shape: int) -> Given:
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        x = make_tensor(shape, device=device, dtype=dtype).log_softmax(-1)
+        return x.detach().requires_grad_(requires_grad)
+
+    return made
+
+
+def _lengths(*values: int) -> Given:
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        return torch.tensor(values, device=device)
+
+    return made
+
+
+def _places(dims: int) -> Callable[[Any], tuple[Any, ...]]:
+    """Arguments of fractional pooling in the same places each time."""
+
+    def made(dtype: Any) -> tuple[Any, ...]:
+        given = {"dtype": dtype, "device": None}
+        return 2, 3, None, False, make_tensor((2, 4, dims), low=0, high=1, **given)
+
+    return made
+
+
+def _encoder(dtype: Any) -> tuple[Any, ...]:
+    return nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 2
 
 
 _ACTIVATIONS = (
@@ -28,7 +90,11 @@ _CONVS = ((nn.Conv1d, 1), (nn.Conv2d, 2), (nn.Conv3d, 3))
 _TRANSPOSED = (
     *((nn.ConvTranspose1d, 1), (nn.ConvTranspose2d, 2), (nn.ConvTranspose3d, 3)),
 )
-_LAZY = ((nn.LazyConv1d, 1), (nn.LazyConv2d, 2), (nn.LazyConv3d, 3))
+_LAZY = (
+    *((nn.LazyConv1d, 1), (nn.LazyConv2d, 2), (nn.LazyConv3d, 3)),
+    *((nn.LazyConvTranspose1d, 1), (nn.LazyConvTranspose2d, 2)),
+    (nn.LazyConvTranspose3d, 3),
+)
 _POOLS = (
     *((nn.AvgPool1d, 1), (nn.AvgPool2d, 2), (nn.AvgPool3d, 3)),
     *((nn.MaxPool1d, 1), (nn.MaxPool2d, 2), (nn.MaxPool3d, 3)),
@@ -59,6 +125,33 @@ ROWS: tuple[Row, ...] = (
     *(_row(cls, (3, 4), (3, 4)) for cls in _LOSSES),
     _row(nn.CosineEmbeddingLoss, (3, 4), (3, 4), (3,)),
     _row(nn.TripletMarginLoss, (3, 4), (3, 4), (3, 4)),
+    _row(nn.BCELoss, _between(0.1, 0.9, 3, 4), _between(0, 1, 3, 4, data=True)),
+    _row(nn.BCEWithLogitsLoss, (3, 4), _between(0, 1, 3, 4, data=True)),
+    _row(nn.CrossEntropyLoss, (3, 4), _classes(3, below=4)),
+    _row(nn.CrossEntropyLoss, (3, 4), _classes(3, below=4), label_smoothing=0.1),
+    _row(nn.CrossEntropyLoss, (3, 4), _between(0, 1, 3, 4, data=True)),
+    _row(nn.NLLLoss, _log_shares(3, 4), _classes(3, below=4)),
+    _row(nn.NLLLoss, _log_shares(3, 4), _classes(3, below=4), reduction="sum"),
+    _row(nn.LinearCrossEntropyLoss, (3, 5), _classes(3, below=4), args=(5, 4)),
+    _row(
+        nn.KLDivLoss,
+        *(_log_shares(3, 4), _between(0, 1, 3, 4, data=True)),
+        reduction="batchmean",
+    ),
+    _row(nn.GaussianNLLLoss, (3, 4), (3, 4), _between(0.1, 1, 3, 1)),
+    _row(nn.HingeEmbeddingLoss, (3, 4), _signs(3, 4)),
+    _row(nn.MarginRankingLoss, (3,), (3,), _signs(3)),
+    _row(nn.SoftMarginLoss, (3, 4), _signs(3, 4)),
+    _row(nn.MultiLabelMarginLoss, (3, 4), _classes(3, 4, below=4, least=-1)),
+    _row(nn.MultiLabelSoftMarginLoss, (3, 4), _between(0, 1, 3, 4, data=True)),
+    _row(nn.MultiMarginLoss, (3, 4), _classes(3, below=4)),
+    _row(
+        nn.CTCLoss,
+        *(_log_shares(6, 2, 5), _classes(2, 2, below=5, least=1)),
+        *(_lengths(6, 5), _lengths(2, 1)),
+    ),
+    _row(nn.Embedding, _classes(2, 3, below=4), args=(4, 5)),
+    _row(nn.Embedding, _classes(2, 3, below=4), args=(4, 5), padding_idx=1),
     _row(nn.Linear, (3, 4), args=(4, 5)),
     _row(nn.Linear, (3, 4), args=(4, 5), bias=False),
     _row(nn.LazyLinear, (3, 4), args=(5,)),
@@ -80,6 +173,9 @@ ROWS: tuple[Row, ...] = (
     *(_row(cls, _of(n), args=(3,)) for cls, n in _ADAPTIVE),
     _row(nn.LPPool1d, _of(1), args=(2, 2)),
     _row(nn.LPPool2d, _of(2), args=(2, 2)),
+    _row(nn.LPPool3d, _of(3), args=(2, 2)),
+    _row(nn.FractionalMaxPool2d, _of(2), args=_places(2)),
+    _row(nn.FractionalMaxPool3d, _of(3), args=_places(3)),
     *(
         _row(cls, _of(n), args=(1, 0.5) if "Constant" in cls.__name__ else (1,))
         for cls, n in _PADS
@@ -96,5 +192,12 @@ ROWS: tuple[Row, ...] = (
     _row(nn.GRUCell, (2, 4), args=(4, 5)),
     _row(nn.MultiheadAttention, (3, 2, 4), (3, 2, 4), (3, 2, 4), args=(4, 2)),
     _row(nn.TransformerEncoderLayer, (3, 2, 4), args=(4, 2, 8, 0.0)),
+    _row(nn.TransformerEncoder, (3, 2, 4), args=_encoder),
+    _row(
+        nn.Transformer,
+        *((3, 2, 4), (3, 2, 4)),
+        args=(4, 2, 1, 1, 8, 0.0),
+        batch_first=True,
+    ),
     _row(nn.TransformerDecoderLayer, (3, 2, 4), (3, 2, 4), args=(4, 2, 8, 0.0)),
 )

@@ -13,7 +13,7 @@ from torchshim.nn.modules.lazy import LazyModuleMixin
 from torchshim.testing import make_tensor
 from torchshim.testing._internal._databases import decorators_for
 from torchshim.testing._internal._module_errors import REFUSING, refusals
-from torchshim.testing._internal._module_table import ROWS, Row
+from torchshim.testing._internal._module_table import ROWS, Given, Row
 from torchshim.testing._internal._parametrization import Made, Test, _TestParametrizer
 
 
@@ -197,19 +197,21 @@ def _inputs(rows: list[Row]) -> Any:
         training: bool,
         **kwargs: Any,
     ) -> list[ModuleInput]:
-        def tensor(shape: tuple[int, ...]) -> Any:
-            # Targets of losses are data.
+        def tensor(asked: Given) -> Any:
             given = {"device": device, "dtype": dtype, "requires_grad": requires_grad}
-            return make_tensor(shape, **given)
+            return asked(**given) if callable(asked) else make_tensor(asked, **given)
 
-        return [
-            ModuleInput(
-                FunctionInput(*args, **options),
-                FunctionInput(*map(tensor, shapes)),
-                ", ".join(map(str, (*args, *options))),
+        found = []
+        for _, args, options, inputs in rows:
+            args = args(dtype) if callable(args) else args
+            found.append(
+                ModuleInput(
+                    FunctionInput(*args, **options),
+                    FunctionInput(*map(tensor, inputs)),
+                    ", ".join(map(str, (*args, *options))),
+                )
             )
-            for _, args, options, shapes in rows
-        ]
+        return found
 
     return made
 
@@ -244,6 +246,14 @@ _DIFFERING = {
 }
 
 
+_COMPLEX = torch.float32, torch.float64, torch.complex64, torch.complex128
+_HALVES = torch.float32, torch.float64, torch.float16, torch.bfloat16
+_DTYPES = {
+    **dict.fromkeys((nn.ConvTranspose1d, nn.ConvTranspose2d), _COMPLEX),
+    **{nn.ConvTranspose3d: _COMPLEX, nn.GroupNorm: _HALVES},
+}
+
+
 def _database() -> list[ModuleInfo]:
     by_class: dict[Any, list[Row]] = {}
     for row in ROWS:
@@ -255,6 +265,7 @@ def _database() -> list[ModuleInfo]:
             train_and_eval_differ=cls in _DIFFERING,
             module_error_inputs_func=_errors(cls) if cls in REFUSING else None,
             module_memformat_affects_out="Conv" in cls.__name__,
+            dtypes=_DTYPES.get(cls, (torch.float32, torch.float64)),
         )
         for cls, rows in by_class.items()
     ]

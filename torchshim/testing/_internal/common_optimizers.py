@@ -286,7 +286,6 @@ optim_db: list[OptimizerInfo] = [
         supported_impls=("foreach",),
         not_og_supported_flags=("foreach",),
         supports_complex=False,
-        skips=_without("See #133268", "test_param_groups_lr"),
     ),
     _entry(
         "Adagrad",
