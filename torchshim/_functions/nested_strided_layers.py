@@ -267,16 +267,18 @@ def native_attention(
     key: Any,
     value: Any,
     embed_dim: int,
-    *rest: Any,
+    num_head: int,
+    qkv_weight: Any,
+    qkv_bias: Any,
+    proj_weight: Any,
+    proj_bias: Any,
     mask: Any = None,
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> Any:
     """As of tensors that are padded; weights of what is padding are zero."""
-    parameters, given = rest[:5], rest[5:]
-    options = mask, need_weights, average_attn_weights, mask_type
-    mask, need_weights, average_attn_weights, _ = (*given, *options[len(given) :])
+    parameters = num_head, qkv_weight, qkv_bias, proj_weight, proj_bias
     if mask is not None:
         raise RuntimeError(_MASKED)
     if not all(is_strided(t) for t in (query, key, value)):

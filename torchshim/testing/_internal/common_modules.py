@@ -203,12 +203,12 @@ def _inputs(rows: list[Row]) -> Any:
 
         found = []
         for _, args, options, inputs in rows:
-            args = args(dtype) if callable(args) else args
+            given: Any = args(dtype) if callable(args) else args
             found.append(
                 ModuleInput(
-                    FunctionInput(*args, **options),
+                    FunctionInput(*given, **options),
                     FunctionInput(*map(tensor, inputs)),
-                    ", ".join(map(str, (*args, *options))),
+                    ", ".join(map(str, (*given, *options))),
                 )
             )
         return found
