@@ -45,9 +45,9 @@ def _rules(**lists: str) -> dict[str, int]:
 # PyTorch's lists by the names of its operators, for the CPU and for accelerators.
 CPU_RULES = _rules(
     lower="""
-        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d
-        conv_transpose2d conv_transpose3d linalg_vecdot linear lstm matmul mm
-        prelu rnn scaled_dot_product_attention"""
+        _native_multi_head_attention addbmm addmm baddbmm bmm conv1d conv2d conv3d
+        conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot
+        linear lstm matmul mm prelu rnn scaled_dot_product_attention"""
     # What PyTorch composes of those.
     """
         _einsum affine_grid_generator corrcoef cov linalg_multi_dot matrix_power

@@ -34,6 +34,9 @@ F.conv2d(x[None, None], torch.ones(1, 1, 2, 2), torch.ones(1))
 F.conv_transpose2d(x[None, None], torch.ones(1, 1, 2, 2))
 F.prelu(x, torch.ones(1))
 F.scaled_dot_product_attention(x[None], x[None], x[None])
+torch._native_multi_head_attention(*[x[None]] * 3, 3, 1, *layer)
+torch._transformer_encoder_layer_fwd(x[None], 3, 1, *layer, False, False, 0.1, *rest)
+torch._transformer_encoder_layer_fwd(x[None], 3, 1, *layer, True, True, 0.1, *rest)
 F.softmax(x, 1)
 F.log_softmax(x, 1)
 F.layer_norm(x, (3,), torch.ones(3), torch.zeros(3))
@@ -120,8 +123,10 @@ def dtypes_of_results(torch, half):
         y = torch.ones(3, 3)
         if half:
             x, y = x.bfloat16(), y.bfloat16()
+        layer, rest = (x.repeat(3, 1), x.flatten(), x, x[0]), (*[x[0]] * 4, x, x[0])
+        names = {"x": x, "y": y, "layer": layer, "rest": (*rest, x, x[0])}
         with torch.autocast("cpu"):
-            yield line, kinds(attempt(evaluate, torch, line, x=x, y=y))
+            yield line, kinds(attempt(evaluate, torch, line, **names))
 
 
 @case

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torchshim._autocast import autocast_whole
 from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._functions.creation import empty_like
@@ -156,6 +157,7 @@ def _transform_bias_rescale_qkv(
 
 
 @public(namespaces=_NAMESPACES)
+@autocast_whole("_native_multi_head_attention")
 def _native_multi_head_attention(
     query: Tensor,
     key: Tensor,
@@ -289,8 +291,13 @@ def _transformer_encoder_layer_fwd(
     attended, _ = _native_multi_head_attention(
         *(x, x, x, embed_dim, num_heads), *projections, *options
     )
-    x = src + attended
+    x = _onto(attended, src)
     if norm_first:
-        return x + fed(second(x))
+        return _onto(fed(second(x)), x)
     x = first(x)
-    return second(x + fed(x))
+    return second(_onto(fed(x), x))
+
+
+def _onto(x: Tensor, other: Tensor) -> Any:
+    """Their sum in the dtype of `x`, which autocast may have made another one."""
+    return (x + other).to(x.dtype)
