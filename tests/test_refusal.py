@@ -293,6 +293,17 @@ def test_calls_that_no_frame_shows():
 
 
 @case
+def errors_of_calls_with_spread_arguments(torch):
+    x, wrong = torch.ones(2), (torch.zeros(2).int(), torch.zeros(2).long())
+    for named in ({}, {"stable": True}, {"stable": True, "out": wrong}):
+        named = {"dim": 0, "descending": True, **named}
+        yield attempt(lambda: torch.sort(*(x,), **named))  # noqa: B023
+        yield attempt(lambda: torch.sort(*(x,), **{**named, "dim": 3}))  # noqa: B023
+    yield attempt(lambda: torch.add(*(x, 2), **{"alpha": "a"}))
+    yield attempt(lambda: x.sum(*("a",)))
+
+
+@case
 def deprecated_forms(torch):
     """The forms of `add` and its kind in which a factor stands among the tensors."""
     a, b, c, m = (

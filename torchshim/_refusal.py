@@ -138,8 +138,29 @@ def refuse_operator(
             args, found = call_form(op, (*first, (_sizes(last),)), out)
         else:
             args, found = call_form(op, values, out, is_method)
+            if not extra and _taken_by_name(
+                op, called, args, {**(found or {}), **named}
+            ):
+                return
         written = (*args, *extra), {**(found or {}), **named}
     refuse(*called, *written)
+
+
+def _taken_by_name(
+    op: Op, called: tuple[str, str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether the parser takes the call if some of these `args` are given by name."""
+    first = called[0] == "Tensor"
+    names = [p.name for p in op.params]
+    return any(
+        _parser.refusal(
+            *called,
+            args[first:size],
+            {**dict(zip(names[size:], args[size:], strict=False)), **kwargs},
+        )
+        is None
+        for size in range(1, len(args))
+    )
 
 
 def _handed_on(

@@ -105,6 +105,8 @@ def unique(torch):
         "torch.unique(e, dim=1)",
         "torch.unique(torch.zeros(0, 0), dim=1)",
         "torch.unique(s, dim=0)",
+        "torch.unique(torch.tensor([[2, 9], [7, 0], [3, 1]]).byte().view(torch.bool),"
+        " dim=0, return_inverse=True)",
         "torch.unique(torch.tensor([nan, 0, 0, nan, nan, 1]), True, True, True, 0)",
         "torch.unique(torch.tensor([[2, nan], [1, 0], [nan, 3], [1, 5]]), dim=0)",
         "torch.unique(torch.tensor([[2, nan], [1, 0], [nan, 3], [1, 5]]), dim=1)",

@@ -203,3 +203,13 @@ def leaves_as_out(torch, name):
     yield attempt(getattr(torch, name), torch.ones(2, 2), *more, out=y)
     with torch.no_grad():
         yield attempt(getattr(torch, name), torch.ones(2, 2), *more, out=y), y._version
+
+
+@case.over("split_copy", "split_with_sizes_copy", "unbind_copy")
+def tracked_pieces_as_out(torch, name):
+    x, y = torch.ones(2, 2), torch.zeros(2, 2, requires_grad=True) * 2
+    sizes = {"split_copy": (1,), "split_with_sizes_copy": ([1, 1],)}.get(name, ())
+    pieces = [y[0], y[1]] if name == "unbind_copy" else [y[:1], y[1:]]
+    yield attempt(getattr(torch, name), x, *sizes, out=[p * 1 for p in pieces])
+    with torch.no_grad():
+        yield attempt(getattr(torch, name), x, *sizes, out=[p * 1 for p in pieces])

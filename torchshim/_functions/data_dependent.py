@@ -226,7 +226,10 @@ def _rows(input: Tensor, dim: int | None, kernel: str) -> tuple[np.ndarray, int 
             "There are 0 sized dimensions, and they aren't selected, so unique cannot "
             "be applied"
         )
-    values = np.moveaxis(host_value(input), axis, 0)
+    values = host_value(input)
+    if values.dtype == np.bool_:
+        values = values.view(np.uint8) != 0  # sorting compares bytes, which may be any
+    values = np.moveaxis(values, axis, 0)
     width = math.prod(values.shape[1:])
     return values.reshape(values.shape[0], width), axis
 

@@ -21,7 +21,7 @@ from torchshim._functions.resizing import resize_output, take_size
 from torchshim._functions.sparse_tensor import handles
 from torchshim._functions.strided import strided_arguments
 from torchshim._ops.view_geometry import KEEP, PICK, diagonal_geometry, wrap_dim
-from torchshim._out import refuse_followed, refuse_leaf
+from torchshim._out import refuse_followed, refuse_leaf, refuse_tracked
 from torchshim._tensor import Tensor
 
 
@@ -370,6 +370,8 @@ def unbind_copy(
     at = wrap_dim(dim, max(len(input._tmeta.shape), 1))
     if not input._tmeta.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if out is not None:
+        refuse_tracked(local.rec, "unbind_copy", (out,))
     made = fns.unbind_rows_copy(input, at)
     return _into("unbind_copy_int_out", made, out)
 
