@@ -138,7 +138,7 @@ def refuse_operator(
             args, found = call_form(op, (*first, (_sizes(last),)), out)
         else:
             args, found = call_form(op, values, out, is_method)
-            if not extra and _taken_by_name(
+            if not extra and _only_by_name(
                 op, called, args, {**(found or {}), **named}
             ):
                 return
@@ -146,21 +146,18 @@ def refuse_operator(
     refuse(*called, *written)
 
 
-def _taken_by_name(
+def _only_by_name(
     op: Op, called: tuple[str, str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> bool:
-    """Whether the parser takes the call if some of these `args` are given by name."""
+    """Whether the parser takes the call only if some of these `args` are named."""
     first = called[0] == "Tensor"
     names = [p.name for p in op.params]
-    return any(
-        _parser.refusal(
-            *called,
-            args[first:size],
-            {**dict(zip(names[size:], args[size:], strict=False)), **kwargs},
-        )
-        is None
-        for size in range(1, len(args))
-    )
+
+    def taken(size: int) -> bool:
+        named = dict(zip(names[size:], args[size:], strict=False))
+        return _parser.refusal(*called, args[first:size], {**named, **kwargs}) is None
+
+    return not taken(len(args)) and any(map(taken, range(1, len(args))))
 
 
 def _handed_on(
