@@ -103,3 +103,56 @@ def masks(torch):
         masked.norm, torch.ones(2, dtype=torch.int64), -float("inf"), mask=mask[:2]
     )
     yield attempt(masked.amax, torch.ones(2, dtype=torch.complex64), mask=mask[:2])
+
+
+@case(warnings=False).over(
+    ["sum", "prod", "amax", "amin", "mean"],
+    ["to_sparse_coo", "to_sparse_csr", "to_sparse_csc"],
+)
+def sparse_reductions(torch, name, layout):
+    x = torch.tensor([[0, 2.0, 0, -3], [0, 0, 0, 0], [1, 0, 5, 4]])
+    mask = torch.tensor([[1, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 1]]).bool()
+    sparse, reduce = getattr(x, layout)(), getattr(masked_of(torch), name)
+    for dim in (None, 0, 1, (0, 1)):
+        for m in (None, mask, mask.to_sparse(), mask.to_sparse_csr(), mask[0]):
+            yield attempt(reduce, sparse, dim, mask=m, keepdim=True)
+        yield attempt(reduce, sparse, dim, mask=mask)
+        yield attempt(reduce, sparse, dim, mask=mask, dtype=torch.float64, keepdim=True)
+    yield attempt(reduce, sparse, 0, mask=torch.zeros(3, 4).bool())
+    yield attempt(reduce, sparse, 2), attempt(reduce, sparse, mask=mask[None])
+    yield attempt(reduce, getattr(x.int(), layout)(), 0, mask=mask, keepdim=True)
+
+
+@case(warnings=False)
+def sparse_rows(torch):
+    masked = masked_of(torch)
+    x = torch.arange(12.0).view(3, 2, 2)
+    sparse = x.to_sparse(1)
+    for mask in (None, x > 4, (x[0] > 0).expand(3, 2, 2), (x > 4).to_sparse(1)):
+        for dim in (0, 1, (0, 2), (1, 2)):
+            yield masked.sum(sparse, dim, mask=mask)
+        if mask is not None:
+            yield masked.amax(sparse, 0, mask=mask)
+    fill = torch.tensor(9.0)
+    yield masked._ops._where((x > 4).to_sparse(1), sparse, fill).to_dense()
+    yield masked._ops._input_mask(sparse, mask=x[0] > 0)
+
+
+@case(warnings=False).over(*"argmax cumsum log_softmax softmin median norm std logsumexp".split())
+def sparse_refusals(torch, name):
+    x, function = torch.eye(2), getattr(masked_of(torch), name)
+    for layout in ("to_sparse_coo", "to_sparse_csr"):
+        for mask in (None, x > 0):
+            yield attempt(function, getattr(x, layout)(), 1, mask=mask)
+    yield attempt(masked_of(torch).logaddexp, x.to_sparse(), x)
+    yield attempt(masked_of(torch).normalize, x.to_sparse(), 2.0, 1)
+
+
+def test_gradients_of_sparse_reductions():
+    import torchshim as torch
+
+    x = torch.tensor([[0, 2.0], [3.0, 4.0]]).to_sparse().requires_grad_()
+    mask = torch.tensor([[True, True], [True, False]])
+    total = torch.sparse.sum(torch.masked.prod(x, 0, mask=mask))
+    (grad,) = torch.autograd.grad(total, x)
+    assert grad.to_dense().tolist() == [[0, 1], [0, 0]]

@@ -6,11 +6,14 @@ import math
 from typing import Any
 
 from torchshim._core import dtypes
-from torchshim._core.layout import strided
+from torchshim._core.layout import NAMES, strided
 from torchshim._derived import fns
 from torchshim._functions.construct import tensor
+from torchshim._functions.sparse_convert import _sparse_broadcast_to
 from torchshim._tensor import Tensor
+from torchshim.masked import _sparse
 
+COO, CSR = NAMES["sparse_coo"], NAMES["sparse_csr"]
 _LOWEST = frozenset(("amax", "argmax", "logaddexp", "logsumexp"))
 _HIGHEST = frozenset(("amin", "argmin"))
 _REDUCTIONS = frozenset(
@@ -79,20 +82,33 @@ def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | Non
 
 
 def _input_mask(input: Any, *args: Any, **kwargs: Any) -> Any:
-    """The mask in the shape of the input, and of truth values."""
+    """The mask in the shape and the layout of the input, and of truth values."""
+    if input.layout not in (strided, COO, CSR):
+        raise ValueError(
+            "_input_mask expects strided or sparse COO or sparse CSR tensor but got "
+            f"{input.layout}"
+        )
     mask = kwargs.get("mask")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
-    fits = mask.shape == input.shape
-    if mask.layout is not strided:
+    if mask.shape != input.shape and mask.ndim > input.ndim:
+        raise IndexError(
+            "_input_mask expected broadcastable mask (got mask dimensionality "
+            "higher than of the input)"
+        )
+    if input.layout is strided and mask.layout is not strided:
         mask = mask.to_dense()
-    if not fits:
-        if mask.ndim > input.ndim:
-            raise IndexError(
-                "_input_mask expected broadcastable mask (got mask dimensionality "
-                "higher than of the input)"
-            )
-        mask = mask.broadcast_to(input.shape)
+    if mask.shape != input.shape:
+        if mask.layout is strided:
+            mask = mask.broadcast_to(input.shape)
+        else:
+            mask = _sparse_broadcast_to(mask.to_sparse(), input.shape)
+    if input.layout is COO:
+        if mask.layout is strided:
+            mask = mask.to_sparse(input.sparse_dim())
+        mask = mask.to_sparse().coalesce()
+    elif input.layout is CSR and mask.layout is not CSR:
+        mask = mask.to_sparse_csr()
     return mask.to(dtype=dtypes.bool_)
 
 
@@ -121,27 +137,40 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _where(mask: Tensor, input: Tensor, fill_value: Any) -> Tensor:
-    """The input, and the fill value where the mask is False."""
-    if mask.layout is not strided:
-        raise NotImplementedError(
-            f"torch.masked: a mask of layout {mask.layout} is not supported here; "
-            "to_dense() makes it strided"
+    """The input, and the fill value where the mask is False.
+
+    Of sparse ones the elements that the mask chooses, zero where they have no value.
+    """
+    if mask.layout is strided:
+        return fns.where(mask, input, fill_value)
+    if mask.layout not in (COO, CSR):
+        raise ValueError(
+            "_where expects strided or sparse COO or sparse CSR tensor but got "
+            f"{mask.layout}"
         )
-    return fns.where(mask, input, fill_value)
+    return _sparse.where(mask, input, fill_value)
 
 
 def combined(name: str, input: Any, mask: Any, *args: Any) -> Any:
     """The input with the identity of an operation where the mask is False."""
-    if input.layout is not strided:
+    taken, need_mask = _sparse.LAYOUTS.get(name, ("strided", ()))
+    kind = input.layout.name
+    if kind not in taken.replace(",", "").split():
+        if mask is not None and name != "mean":
+            _input_mask(input, mask=mask)
         raise ValueError(
-            f"masked {name} expects strided tensor (got {input.layout} tensor)"
+            f"masked {name} expects {taken} tensor (got {input.layout} tensor)"
         )
-    if mask is None:
-        return input
-    value = identity(name, input.dtype, *args)
-    if input.dtype is dtypes.bool_:
-        value = bool(value)
-    return _where(_input_mask(input, mask=mask), input, value)
+    if mask is not None:
+        value = identity(name, input.dtype, *args)
+        if input.dtype is dtypes.bool_ and value is not None:
+            value = bool(value)
+        return _where(_input_mask(input, mask=mask), input, value)
+    if kind in need_mask:
+        if input.layout is COO:
+            name = name.replace("amin", "amax")  # as PyTorch says
+        raise ValueError(f"masked {name} expects explicit mask for {kind} tensor input")
+    return input
 
 
 def _combine_input_and_mask(op: Any, input: Tensor, mask: Any, *args: Any) -> Tensor:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from torchshim._core import dtypes
+from torchshim._core.layout import strided
 from torchshim._derived import fns
 from torchshim._functions.nn_activation import log_softmax as _log_softmax
 from torchshim._functions.nn_activation import softmax as _softmax
 from torchshim._functions.nn_activation import softmin as _softmin
 from torchshim._tensor import Tensor
+from torchshim.masked import _sparse
 from torchshim.masked._masks import _canonical_dim, _input_mask, combined
 from torchshim.masked._masks import (
     _combine_input_and_mask as _combine_input_and_mask,
@@ -72,6 +74,20 @@ def _of_parts(function: _F) -> _F:
     return taking  # type: ignore[return-value]
 
 
+def _of_values(name: str, x: Any, dims: Any, keepdim: Any, dtype: Any) -> Tensor:
+    """A reduction of a sparse tensor."""
+    start = functools.partial(_reduction_identity, name)
+    dtype = x.dtype if dtype is None else dtype
+    return _sparse.reduced(name, x, dims, bool(keepdim), dtype, start)
+
+
+def _expect_strided(name: str, input: Any) -> None:
+    if input.layout is not strided:
+        raise ValueError(
+            f"masked {name} expects strided tensor (got {input.layout} tensor)"
+        )
+
+
 # -- reductions ------------------------------------------------------------------------
 
 
@@ -90,9 +106,11 @@ def sum(
     >>> torch.masked.sum(torch.ones(3), mask=torch.tensor([True, False, True]))
     tensor(2.)
     """
+    dtype, dims = _sum_dtype(input, dtype), _canonical_dim(dim, input.ndim)
     x: Any = combined("sum", input, mask)
-    dtype = _sum_dtype(input, dtype)
-    return x.sum(_canonical_dim(dim, x.ndim), bool(keepdim), dtype=dtype)
+    if x.layout is not strided:
+        return _of_values("sum", x, dims, keepdim, dtype)
+    return x.sum(dims, bool(keepdim), dtype=dtype)
 
 
 @_of_parts
@@ -105,8 +123,11 @@ def prod(
     mask: Any = None,
 ) -> Tensor:
     """The product of the elements chosen. Follows ``torch.masked.prod``."""
-    dims = _canonical_dim(dim, input.ndim)
-    x: Any = combined("prod", input, mask).to(dtype=_sum_dtype(input, dtype))
+    dtype, dims = _sum_dtype(input, dtype), _canonical_dim(dim, input.ndim)
+    x: Any = combined("prod", input, mask)
+    if x.layout is not strided:
+        return _of_values("prod", x, dims, keepdim, dtype)
+    x = x.to(dtype=dtype)
     for d in reversed(dims):
         x = x.prod(d, bool(keepdim))
     return x
@@ -159,8 +180,11 @@ def amin(
 def _bound(
     name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any
 ) -> Tensor:
+    dims = _canonical_dim(dim, input.ndim)
     x = combined(name, input, mask)
-    found = getattr(x, name)(_canonical_dim(dim, x.ndim), bool(keepdim))
+    if x.layout is not strided:
+        return _of_values(name, x, dims, keepdim, dtype)
+    found = getattr(x, name)(dims, bool(keepdim))
     return found if dtype is None else found.to(dtype=dtype)
 
 
@@ -239,6 +263,9 @@ def mean(
             f"mean(): Could not infer output dtype. {source} dtype must be either a "
             f"floating point or complex dtype. Got: {dtype}"
         )
+    if x.layout is not strided:
+        chosen = combined("mean", x, mask)
+        return _of_values("mean", chosen, _canonical_dim(dim, x.ndim), keepdim, dtype)
     total: Any = sum(x, dim, keepdim=keepdim, dtype=dtype, mask=mask)
     return total / _count(x, dim, keepdim, counted)
 
@@ -300,6 +327,11 @@ def logaddexp(
 
     Follows ``torch.masked.logaddexp``.
     """
+    if not (input.layout is other.layout is strided):
+        raise ValueError(
+            f"masked logaddexp expects strided tensors (got {input.layout} tensor for "
+            f"input, {other.layout} for other)"
+        )
     pair = [
         combined("logaddexp", x, m)
         for x, m in ((input, input_mask), (other, other_mask))
@@ -366,6 +398,7 @@ def _variance(
     dtype: Any,
     mask: Any,
 ) -> Any:
+    _expect_strided("std/var", input)
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     if correction is None:
@@ -421,6 +454,7 @@ def _normalized(
     dtype: Any,
     mask: Any,
 ) -> Tensor:
+    _expect_strided(function.__name__, input)
     dtype = input.dtype if dtype is None else dtype
     (axis,) = _canonical_dim(dim, input.ndim)[:1]
     # What is left out weighs nothing.
@@ -438,6 +472,7 @@ def normalize(
     mask: Any = None,
 ) -> Tensor:
     """The elements chosen over their norm. Follows ``torch.masked.normalize``."""
+    _expect_strided("normalize", input)
     x = combined("sum", input, mask)
     dtype = x.dtype if dtype is None else dtype
     size: Any = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
