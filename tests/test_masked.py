@@ -133,6 +133,9 @@ def sparse_rows(torch):
             yield masked.sum(sparse, dim, mask=mask)
         if mask is not None:
             yield masked.amax(sparse, 0, mask=mask)
+    scalar, on = torch.tensor(2.0).to_sparse(), torch.tensor(True)
+    for dim in (None, 0, -1):
+        yield masked.sum(scalar, dim), masked.prod(scalar, dim, mask=on, keepdim=True)
     fill = torch.tensor(9.0)
     yield masked._ops._where((x > 4).to_sparse(1), sparse, fill).to_dense()
     yield masked._ops._input_mask(sparse, mask=x[0] > 0)

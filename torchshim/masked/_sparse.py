@@ -103,6 +103,7 @@ def _reduced_coo(
     start: Callable[[Any], Any],
 ) -> Tensor:
     count, values = len(x._i), x._v.to(dtype=dtype)
+    dims = [d for d in dims if d < x.ndim]  # a scalar has none
     if dense := [d - count + 1 for d in dims if d >= count]:
         if name != "sum":
             raise NotImplementedError(
