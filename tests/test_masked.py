@@ -141,7 +141,9 @@ def sparse_rows(torch):
     yield masked._ops._input_mask(sparse, mask=x[0] > 0)
 
 
-@case(warnings=False).over(*"argmax cumsum log_softmax softmin median norm std logsumexp".split())
+@case(warnings=False).over(
+    *"argmax cumsum log_softmax softmin median norm std logsumexp".split()
+)
 def sparse_refusals(torch, name):
     x, function = torch.eye(2), getattr(masked_of(torch), name)
     for layout in ("to_sparse_coo", "to_sparse_csr"):

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 import torchshim
-from tests.oracle import attempt, case
+from tests.oracle import attempt, case, evaluate
 from torchshim._core.record import local
 
 
@@ -248,3 +248,28 @@ def random_numbers_of_parameters(torch):
     yield torch.nn.functional.rrelu(x, training=True)
     yield torch.distributions.Categorical(x, validate_args=False).sample((2,))
     yield torch.distributions.Normal(x, 1.0, validate_args=False).rsample()
+
+
+@case.lines("""
+    torch.exp(a, out=b)
+    torch.add(a, 1, out=b)
+    torch.cumsum(a, 0, out=b)
+    torch.mm(a, a, out=b)
+    torch.cat([a, a], out=torch.cat([b, b]))
+    torch.where(a > 0, a, a, out=b)
+    torch.fft.fft(a, out=b + 0j)
+    torch.dot(a[0], a[0], out=b[0, 0])
+    torch.argmax(a, out=b[0, 0].long())
+    torch.linalg.det(a, out=b[0, 0])
+    torch.linalg.inv(a, out=b)
+    torch.gather(a, 0, (a * 0).long(), out=b)
+    torch.aminmax(a, out=(b[0, 0], b[0, 1]))
+    torch.max(a, 0, out=(b[0], b[1].long()))
+    torch.sort(a, out=(b, b.long()))
+    torch.topk(a, 1, out=(b[:, :1], b[:, :1].long()))
+""")
+def out_on_another_device(torch, line):
+    here, there = torch.eye(2), torch.empty(2, 2, device="meta")
+    yield attempt(evaluate, torch, line, a=here, b=there)
+    yield attempt(evaluate, torch, line, a=there, b=here)
+    yield here

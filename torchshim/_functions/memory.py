@@ -137,8 +137,19 @@ def _check_out(
                 f"{have.scalar_name}"
             )
         raise RuntimeError((castable_text or _CASTABLE).format(want=want, have=have))
+    if op is not None and not _ONE_DEVICE.isdisjoint((op.name, op.parsed)):
+        there, here = result._tmeta.device, out._tmeta.device
+        if there != here:
+            raise RuntimeError(
+                f"Expected out tensor to have device {there}, but got {here} instead"
+            )
 
 
+# What looks at the device of `out=` first.
+_ONE_DEVICE = frozenset(
+    "argmax argmin gather linalg_cholesky linalg_det linalg_inv linalg_svd "
+    "linalg_svdvals max.dim min.dim topk".split()
+)
 # What PyTorch resizes without a warning.
 _SILENT = frozenset({"addbmm", "logsigmoid"})
 
@@ -189,7 +200,12 @@ def put_unfollowed(name: str, result: Tensor, out: Tensor) -> Tensor:
 
 def put_into(out: Tensor, value: Tensor) -> None:
     """Gives `out` another value, unseen by transforms of functions, as by `out=`."""
-    rec = local.rec
+    rec, there, here = local.rec, value._tmeta.device, out._tmeta.device
+    if there != here and "meta" in (there.type, here.type):
+        raise RuntimeError(
+            f"Attempting to copy from device {there} to device {here}, but "
+            "cross-device copies are not allowed!"
+        )
     before, rec.into_out = rec.into_out, True
     try:
         fns.copy_(out, value)
