@@ -10,6 +10,7 @@ https://docs.pytorch.org/docs/2.13/torch.compiler_ir.html
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from torchshim._library.schema import FunctionSchema
 from torchshim._overrides import dispatch, overriding
 from torchshim._tensor import Tensor
 
+_PACKAGE = __name__.partition(".")[0]
 # What PyTorch's dispatcher calls operators that go by another name here, or by one form
 # of several.
 _NAMES = {
@@ -277,7 +279,41 @@ class _Aten(_OpNamespace):
         return packet
 
 
+class _OfLayers(OpOverloadPacket):
+    """An operator of quantized layers, which `_quantized` has."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        super().__init__(name, "quantized")
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def overloads(self) -> list[str]:
+        """Nothing is known of its forms: any name is one."""
+        return []
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        # Quantized tensors are what these are for.
+        found = overriding((*args, *kwargs.values()))
+        if found and not all(t.is_quantized for t in found):
+            return dispatch(self, found, args, kwargs)
+        return self._function(*args, **kwargs)
+
+
+class _Quantized(_OpNamespace):
+    """The namespace of the operators of quantized layers, loaded with the first."""
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__"):
+            return super().__getattr__(name)
+        found = importlib.import_module(f"{_PACKAGE}._quantized.operators").OPERATORS
+        if name not in found:
+            return super().__getattr__(name)
+        packet = self.__dict__[name] = _OfLayers(name, found[name])
+        return packet
+
+
 aten = _Aten("aten")
+quantized = _Quantized("quantized")
 
 
 class _Ops(ModuleType):

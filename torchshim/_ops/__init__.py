@@ -50,6 +50,7 @@ from torchshim._ops import (  # noqa: F401
     powers,
     quantiles,
     quantization,
+    quantized_products,
     recurrent,
     reduction,
     resampling,

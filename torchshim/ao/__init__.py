@@ -1,8 +1,10 @@
-"""Smaller and faster models (`torch.ao`): the names of quantization, which is refused.
+"""Smaller and faster models (`torch.ao`): layers of integers, and quantization.
 
 https://docs.pytorch.org/docs/2.13/quantization.html
 """
 
-from torchshim.ao import quantization
+from torchshim._lazy import submodules as _submodules
 
-__all__ = ["quantization"]
+__all__ = ["nn", "quantization"]
+
+__getattr__ = _submodules(__name__, *__all__)

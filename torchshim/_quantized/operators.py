@@ -1,0 +1,6 @@
+"""All operators of `torch.ops.quantized`: see the files that declare them."""
+
+from torchshim._quantized import products
+from torchshim._quantized.packed import OPERATORS
+
+__all__ = ["OPERATORS", "products"]

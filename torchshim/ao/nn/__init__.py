@@ -1,0 +1,7 @@
+"""Layers for and of quantization: fused, observed in training, of integers."""
+
+from torchshim._lazy import submodules as _submodules
+
+__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
+
+__getattr__ = _submodules(__name__, *__all__)
