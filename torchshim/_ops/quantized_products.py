@@ -62,9 +62,14 @@ def chosen(x: Array, reduce_range: bool) -> tuple[Array, Array]:
 
 
 def steps_of(x: Array, scale: Array, zero: Array) -> Array:
-    """Numbers as whole multiples of the scale that have a code, in float32."""
-    steps = jnp.round(x * (jnp.float32(1) / scale))
-    return jnp.clip(steps + zero, 0, 255) - zero
+    """Numbers as whole multiples of the scale that have a code, in float32.
+
+    The product and the code of zero are added up before they are rounded, in a fused
+    multiplication and addition: float64 holds the product.
+    """
+    inverse = (jnp.float32(1) / scale).astype(jnp.float64)
+    codes = jnp.round((x.astype(jnp.float64) * inverse + zero).astype(jnp.float32))
+    return jnp.clip(codes, 0, 255) - zero
 
 
 @op(**_INNER)

@@ -16,6 +16,7 @@ from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, channels_last_3d
 from torchshim._core.record import untracked
 from torchshim._derived import fns
+from torchshim._quantized.construct import quantize_per_tensor_dynamic
 from torchshim._quantized.packed import (
     Conv2dWeight,
     Conv3dWeight,
@@ -30,6 +31,7 @@ from torchshim._quantized.packed import (
 from torchshim._quantized.tensor import (
     PerChannel,
     PerTensor,
+    decoded,
     is_quantized,
     per_tensor,
     quantized,
@@ -37,6 +39,7 @@ from torchshim._quantized.tensor import (
 
 # The greatest step of an input of 8 bits; sums up to here are exact in float32.
 _REACH, _EXACT = 255, 1 << 24
+_QUINT8 = dtypes.NAMES["quint8"]
 
 
 def check_backend(x: Any, name: str, wanted: bool = True) -> None:
@@ -52,7 +55,7 @@ def check_backend(x: Any, name: str, wanted: bool = True) -> None:
 
 def input_steps(x: Any, text: str) -> tuple[Any, PerTensor]:
     """The steps of an input in float32, and its scheme; RuntimeError for other dtypes."""
-    if x.dtype is not dtypes.NAMES["quint8"]:
+    if x.dtype is not _QUINT8:
         raise RuntimeError(f"{text} QUInt8 but got {x.dtype.scalar_name}")
     scheme = per_tensor(x)
     return x._v.float() - scheme.zero_point, scheme
@@ -474,15 +477,19 @@ def _result_scheme(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, An
 
 def _convolution_dynamic(dims: int, name: str) -> None:
     def conv_dynamic(qx: Any, packed_weight: Any, reduce_range: bool = False) -> Any:
-        """A convolution with a quantized weight; the input is rounded as it comes."""
+        """A convolution with a quantized weight; the input is rounded as it comes.
+
+        The result is rounded by the scale of the input, as in PyTorch.
+        """
         check_backend(qx, f"quantized::{name}", False)
         check_floats(qx)
         x, packed = _image(qx, packed_weight, name, dims)
         with untracked():
-            steps, scale = fns.quantized_steps(x.detach(), bool(reduce_range))
-            parts = scale, packed.packed.scales, packed._bias, 1, False
-            made = fns.quantized_sums(_convolved(packed, steps), *parts)
-            return arranged(made, dims)
+            rounded = quantize_per_tensor_dynamic(x.detach(), _QUINT8, reduce_range)
+            sums, out = _image_sums(rounded, packed)
+            parts = packed.packed.scales, packed._bias, out.scale, *out, 1, False
+            codes = arranged(fns.requantized(sums, *parts), dims)
+            return decoded(quantized(codes, out))
 
     operator(name)(conv_dynamic)
 

@@ -22,7 +22,7 @@ from torchshim._function_modes import SUBCLASSES_DISABLED, disabled
 from torchshim._functions.composed import FACTS, Composed, knows_facts
 from torchshim._printing import format_values, join_suffixes
 from torchshim._quantized.schemes import QSCHEMES
-from torchshim._tensor import host_value
+from torchshim._tensor import Tensor, host_value
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
 
@@ -253,17 +253,18 @@ def code_of(number: float, scheme: PerTensor, dtype: Any) -> int:
     """The code that stands for a number, or for the nearest that has one."""
     _, least, most = CODES[dtype]
     inverse = np.float32(1) / np.float32(scheme.scale)
-    steps = np.rint(np.float32(number) * inverse)
+    exact = float(np.float32(number)) * float(inverse) + scheme.zero_point
+    steps = np.rint(np.float32(exact))
     if np.isnan(steps):
         return most
-    return int(np.clip(float(steps) + scheme.zero_point, least, most))
+    return int(np.clip(float(steps), least, most))
 
 
 def encoded(input: Any, scheme: Scheme, dtype: Any) -> Any:
     """The codes that stand for the elements of a float32 tensor.
 
-    As on PyTorch's CPU: the product with the inverse scale is rounded to even, and what
-    is no number becomes the greatest code.
+    As on PyTorch's CPU: the product with the inverse scale and the zero point are added
+    up, then rounded to even; what is no number becomes the greatest code.
     """
     kind, least, most = CODES[dtype]
     scale, zero = scheme.parts(input.dim())
@@ -272,11 +273,10 @@ def encoded(input: Any, scheme: Scheme, dtype: Any) -> Any:
             inverse = float(np.float32(1) / np.float32(scale))
         else:
             inverse = 1 / scale
-        steps = input * inverse
-        if isinstance(scheme, PerChannel) and scheme.floats:
-            steps = (steps + zero).round()
-        else:
-            steps = steps.round() + zero
+        # A fused multiplication and addition: float64 holds the product.
+        if isinstance(inverse, Tensor):
+            inverse = inverse.double()
+        steps = (input.double() * inverse + zero).float().round()
         if kind is dtypes.int32:
             steps = steps.double()  # float32 does not hold the greatest code
         return steps.clamp(least, most).nan_to_num(nan=most).to(kind)
