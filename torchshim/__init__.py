@@ -146,7 +146,7 @@ _QUANTIZED = (
     *("quantize_per_tensor_dynamic", "quantized_batch_norm", "quantized_max_pool1d"),
     *("quantized_max_pool2d", "quantized_max_pool3d", "_empty_affine_quantized"),
     *("_empty_per_channel_affine_quantized", "_make_per_tensor_quantized_tensor"),
-    "_make_per_channel_quantized_tensor",
+    *("_make_per_channel_quantized_tensor", "quantized_gru", "quantized_lstm"),
 )
 
 # Names that are found in such a module.
@@ -164,6 +164,7 @@ _LAZY_NAMES = {
     **{"ThroughputBenchmark": "utils.throughput_benchmark"},
     **{"_warn_typed_storage_removal": "storage"},
     **dict.fromkeys(("qscheme", *_SCHEMES, *_QUANTIZED), "_quantization"),
+    **{"ScriptObject": "_quantization"},
 }
 
 if _TYPE_CHECKING:

@@ -51,6 +51,7 @@ from torchshim._ops import (  # noqa: F401
     quantiles,
     quantization,
     quantized_products,
+    quantized_recurrent,
     recurrent,
     reduction,
     resampling,

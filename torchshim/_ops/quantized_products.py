@@ -20,45 +20,33 @@ _INNER: dict[str, Any] = {
 _SMALLEST = 6.1e-5  # below it products with the scale lose all digits
 
 
-def chosen(x: Array, reduce_range: bool) -> tuple[Array, Array]:
-    """The scale (float32) and the code of zero with which 8 bits reach over all of x.
+def chosen(least: Array, most: Array, reduce_range: bool) -> tuple[Array, Array]:
+    """The scales (float32) and codes of zero with which 8 bits reach so far.
 
     As `ChooseQuantizationParams` of
     https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/quantized/cpu/QuantUtils.h
     """
     high = 127 if reduce_range else 255
-    if not x.size:
-        return jnp.float32(0.1), jnp.float32(0)
-    least = jnp.minimum(x.min(), 0).astype(jnp.float64)
-    most = jnp.maximum(x.max(), 0).astype(jnp.float64)
+    least = jnp.minimum(least, 0).astype(jnp.float64)
+    most = jnp.maximum(most, 0).astype(jnp.float64)
     scale = (most - least) / high
     single = scale.astype(jnp.float32)
     scale = jnp.where((single == 0) | jnp.isinf(jnp.float32(1) / single), 0.1, scale)
     small = jnp.float64(jnp.float32(_SMALLEST))
-    grown = small / scale
-    is_small = scale < small
-    wide = small * high
-    from_least, from_most = least, most
-    least = jnp.where(
-        is_small,
-        jnp.where(
-            from_least == 0, 0.0, jnp.where(from_most == 0, -wide, from_least * grown)
-        ),
-        least,
+    one_sided, grown = (least == 0) | (most == 0), small / scale
+    ends = (
+        jnp.where(one_sided, jnp.sign(end) * small * high, end * grown)
+        for end in (least, most)
     )
-    most = jnp.where(
-        is_small,
-        jnp.where(
-            from_least == 0, wide, jnp.where(from_most == 0, 0.0, from_most * grown)
-        ),
-        most,
+    least, most = (
+        jnp.where(scale < small, wide, end)
+        for wide, end in zip(ends, (least, most), strict=True)
     )
-    scale = jnp.where(is_small, small, scale)
+    scale = jnp.maximum(scale, small)
     low_zero, high_zero = -least / scale, high - most / scale
-    low_error, high_error = jnp.abs(least / scale), high - jnp.abs(most / scale)
-    zero = jnp.where(-low_error < high_error, low_zero, high_zero)
-    zero = jnp.clip(jnp.round(zero.astype(jnp.float32)), 0, high)
-    return scale.astype(jnp.float32), zero
+    nearer = -jnp.abs(least / scale) < high - jnp.abs(most / scale)
+    zero = jnp.where(nearer, low_zero, high_zero).astype(jnp.float32)
+    return scale.astype(jnp.float32), jnp.clip(jnp.round(zero), 0, high)
 
 
 def steps_of(x: Array, scale: Array, zero: Array) -> Array:
@@ -72,12 +60,17 @@ def steps_of(x: Array, scale: Array, zero: Array) -> Array:
     return jnp.clip(codes, 0, 255) - zero
 
 
+def all_steps(x: Array, reduce_range: bool) -> tuple[Array, Array]:
+    """Numbers as multiples of a scale that they themselves give, and the scale."""
+    ends = (x.min(), x.max()) if x.size else (jnp.float32(0), jnp.float32(0))
+    scale, zero = chosen(*ends, reduce_range)
+    return steps_of(x, scale, zero), scale
+
+
 @op(**_INNER)
 def quantized_steps(input: Array, reduce_range: bool) -> tuple[Array, Array]:
     """Numbers as multiples of a scale that they themselves give, and the scale."""
-    x = input.astype(jnp.float32)
-    scale, zero = chosen(x, reduce_range)
-    return steps_of(x, scale, zero), scale
+    return all_steps(input.astype(jnp.float32), reduce_range)
 
 
 def _along(x: Array, like: Array, dim: int) -> Array:

@@ -41,7 +41,6 @@ class ScriptObject:
         _KINDS[cls._name] = cls
         cls.__name__ = cls.__qualname__ = "ScriptObject"
         cls.__module__ = ScriptObject.__module__
-
     def _type(self) -> str:
         return _CLASSES + self._name
 
@@ -79,6 +78,12 @@ class ScriptObject:
     def __reduce_ex__(self, proto: Any) -> Any:
         new = getattr(copyreg, "__newobj__")  # noqa: B009 (not in the stubs)
         return new, (ScriptObject,), self.__getstate__()
+
+
+class _Packed(ScriptObject):
+    """An object of a class that is named `ScriptObject` in pickles, too."""
+
+    __class__ = property(lambda self: ScriptObject)  # type: ignore[assignment]
 
 
 def single(tensor: Any) -> Any:
@@ -138,7 +143,7 @@ def check_bias(bias: Any, length: int, what: str) -> Any:
     return bias.detach()
 
 
-class LinearWeight(ScriptObject):
+class LinearWeight(_Packed):
     """The weight and the bias of a linear layer: quantized, or of halves."""
 
     _name = "quantized.LinearPackedParamsBase"
@@ -163,7 +168,7 @@ class LinearWeight(ScriptObject):
         return self._bias
 
 
-class ConvWeight(ScriptObject):
+class ConvWeight(_Packed):
     """The weight, the bias and the arguments of a convolution."""
 
     # Dimensions of images.
@@ -272,7 +277,7 @@ class Conv3dWeight(ConvWeight):
     _dims = 3
 
 
-class EmbeddingWeight(ScriptObject):
+class EmbeddingWeight(_Packed):
     """The weight of an embedding, with a scale for each row."""
 
     _name = "quantized.EmbeddingPackedParamsBase"
@@ -300,7 +305,7 @@ class EmbeddingWeight(ScriptObject):
         return 1
 
 
-class CellWeight(ScriptObject):
+class CellWeight(_Packed):
     """The weights of a step of a recurrent layer."""
 
     _name = "rnn.CellParamsBase"

@@ -90,7 +90,9 @@ def linear_prepack(W: Any, B: Any = None) -> LinearWeight:
 @operator("linear_unpack", "linear_unpack_fp16")
 def linear_unpack(W_prepack: Any) -> tuple[Any, Any]:
     """The weight and the bias that a packed weight was made of."""
-    return expect(W_prepack, LinearWeight, "quantized::linear_unpack").unpack()
+    return expect(
+        W_prepack, LinearWeight, "quantized::linear_unpack", "W_prepack"
+    ).unpack()
 
 
 def _sums(steps: Any, weight: Any) -> Any:
