@@ -32,8 +32,9 @@ ARRAYS = (
 LIMITS = (
     *("eps", "max", "min", "resolution", "smallest_normal", "tiny", "bits", "dtype"),
 )
-# `finfo` and `iinfo` of a quantized or packed type fail here when they are made;
-# PyTorch makes them and fails when some of their fields are read.
+INTEGRAL = ("min", "max", "bits", "dtype")
+# `finfo` of a quantized or packed type fails here when it is made; PyTorch makes it and
+# fails when some of its fields are read.
 LIMITED = [n for n in NAMES if n[0] != "q" and n != "float4_e2m1fn_x2"]
 LINES = (
     *(f"torch.{n}" for n in NAMES),
@@ -42,6 +43,7 @@ LINES = (
     *(f"torch.iinfo(torch.{n})" for n in NAMES),
     *(f"torch.finfo(torch.{n}).{a}" for n in LIMITED for a in LIMITS),
     *(f"torch.iinfo(torch.{n}).{a}" for n in LIMITED for a in ("min", "max", "bits")),
+    *(f"torch.iinfo(torch.{n}).{a}" for n in NAMES if n[0] == "q" for a in INTEGRAL),
     *(f"torch.finfo({a})" for a in ("", "1", "'a'", "None", "float", "int", "np.int8")),
     *(f"torch.iinfo({a})" for a in ("", "1", "'a'", "None", "float", "int", "bool")),
     *("torch.finfo(complex)", "torch.finfo(torch.float32, 1)", "torch.finfo(foo=1)"),

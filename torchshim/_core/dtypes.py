@@ -554,32 +554,30 @@ class iinfo(metaclass=Builtin):
     iinfo(min=-128, max=127, dtype=int8)
     """
 
-    __slots__ = ("bits", "dtype", "max", "min")
+    __slots__ = ("_of", "bits", "max", "min")
 
     bits: int
-    dtype: str
     max: int
     min: int
+    _of: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _limits_argument("iinfo", args, kwargs)
         if given is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        if given.name.startswith("q"):
-            raise NotImplementedError(
-                f"\"dtype\" not implemented for '{given.scalar_name}'"
-            )
-        if given.category != INTEGER or given.np is None:
+        quantized = given.name.startswith("q")
+        if not quantized and (given.category != INTEGER or given.np is None):
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to "
                 "handle 'torch.iinfo'"
             )
         bits = 8 * given.itemsize
+        signed = given.name.startswith("qint") if quantized else given.is_signed
         values = {
             "bits": bits,
-            "dtype": given.name,
-            "max": 2 ** (bits - given.is_signed) - 1,
-            "min": -(2 ** (bits - 1)) if given.is_signed else 0,
+            "max": 2 ** (bits - signed) - 1,
+            "min": -(2 ** (bits - 1)) if signed else 0,
+            "_of": given,
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -587,8 +585,17 @@ class iinfo(metaclass=Builtin):
     __setattr__ = read_only
     __delattr__ = read_only
 
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype, which quantized ones refuse to tell."""
+        if self._of.name.startswith("q"):
+            raise NotImplementedError(
+                f"\"dtype\" not implemented for '{self._of.scalar_name}'"
+            )
+        return self._of.name
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, iinfo) and self.dtype == other.dtype
+        return isinstance(other, iinfo) and self._of is other._of
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 

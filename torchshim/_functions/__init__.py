@@ -19,6 +19,7 @@ from torchshim._functions import (  # noqa: F401
     dispatched,
     dispatched_layers,
     elementwise,
+    fake_quantization,
     foreach,
     fourier,
     func_forward,

@@ -44,6 +44,7 @@ from torchshim._ops import (  # noqa: F401
     nested,
     norm,
     normalization,
+    observed_quantization,
     optimizer,
     polynomial,
     pooling,

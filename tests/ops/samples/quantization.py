@@ -49,3 +49,23 @@ def per_channel() -> Iterator[Sample]:
     yield sample(floats(2, 5), doubles(2), zero, 0, 0, 255)
     yield sample(floats(2, 5), scale, f32([1.0]), 0, 0, 255)
     yield sample(floats(2, 5), scale, i32([-5, 0]), 0, 0, 255)
+
+
+@samples("_fake_quantize_learnable_per_tensor_affine")
+def learned() -> Iterator[Sample]:
+    yield sample(f32(VALUES[:8]), f32([0.1]), f32([3.7]), 0, 15)
+    yield sample(f32(VALUES[:8]), f32([0.2]), f32([-0.7]), -8, 15, 0.5)
+    yield sample(floats(2, 3), f32([0.1]), f32([99.0]), -8, 15)
+    yield sample(floats(2, 3), f32(0.1), f32([0.0]), 0, 15)
+    yield sample(floats(2, 3), f32([0.1]), f32([0.0]), 5, 1)
+
+
+@samples("_fake_quantize_learnable_per_channel_affine")
+def learned_per_channel() -> Iterator[Sample]:
+    scale, zero = f32([0.1, 0.2]), f32([3.7, -0.7])
+    yield sample(f32(VALUES[:8]).reshape(2, 4), scale, zero, 0, -8, 15)
+    yield sample(f32(VALUES[:8]).reshape(4, 2), scale, zero, 1, -8, 15, 0.25)
+    yield sample(floats(1, 2, 2), scale, zero - 1.8, 2, -8, 15)
+    yield sample(floats(2, 2), scale, zero, -1, -8, 15)
+    yield sample(floats(2, 2), scale, zero, 2, -8, 15)
+    yield sample(floats(2, 2), scale[:1], zero, 0, -8, 15)
