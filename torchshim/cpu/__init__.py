@@ -169,3 +169,7 @@ def _is_avx2_supported() -> bool:
 
 def _is_avx512_supported() -> bool:
     return "avx512f" in _features.features()
+
+
+def _is_vnni_supported() -> bool:
+    return "avx512_vnni" in _features.features()
