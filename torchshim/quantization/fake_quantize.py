@@ -1,3 +1,6 @@
-"""Names of `torch.ao.quantization`: see there."""
+"""The older name of `torch.ao.quantization.fake_quantize`."""
 
-from torchshim.ao.quantization import *  # noqa: F403
+import importlib as _importlib
+
+_module = _importlib.import_module("torchshim.ao.quantization.fake_quantize")
+globals().update({n: v for n, v in vars(_module).items() if not n.startswith("__")})

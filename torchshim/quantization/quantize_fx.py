@@ -1,5 +1,6 @@
 """The older name of `torch.ao.quantization.quantize_fx`."""
 
-from torchshim.ao.quantization import quantize_fx as _quantize_fx
+import importlib as _importlib
 
-globals().update({n: v for n, v in vars(_quantize_fx).items() if not n.startswith("_")})
+_module = _importlib.import_module("torchshim.ao.quantization.quantize_fx")
+globals().update({n: v for n, v in vars(_module).items() if not n.startswith("__")})

@@ -1,13 +1,38 @@
-"""Quantization (`torch.ao.quantization`): names that can be imported and refuse use.
+"""Models of integers (`torch.ao.quantization`): observed, trained, converted.
 
-There are no quantized tensors; `torch.amp` computes in half types.
-https://docs.pytorch.org/docs/2.13/quantization.html
+`prepare` puts observers (`observer.py`) on the layers of a model as settings say
+(`qconfig.py`), `prepare_qat` modules that round (`fake_quantize.py`), and `convert`
+replaces layers by those of `torch.ao.nn.quantized`. `quantize_dynamic` does so without
+examples. https://docs.pytorch.org/docs/2.13/quantization.html
 """
 
 from __future__ import annotations
 
-from torchshim._errors import unsupported
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from torchshim._lazy import submodules as _submodules
+from torchshim.ao.quantization.fake_quantize import *  # noqa: F403
+from torchshim.ao.quantization.fuse_modules import fuse_modules, fuse_modules_qat  # noqa: F401
+from torchshim.ao.quantization.fuser_method_mappings import *  # noqa: F403
+from torchshim.ao.quantization.observer import *  # noqa: F403
+from torchshim.ao.quantization.observer import ObserverBase
+from torchshim.ao.quantization.qconfig import *  # noqa: F403
+from torchshim.ao.quantization.qconfig_mapping import *  # noqa: F403
+from torchshim.ao.quantization.quant_type import *  # noqa: F403
+from torchshim.ao.quantization.quantization_mappings import *  # noqa: F403
+from torchshim.ao.quantization.quantize import *  # noqa: F403
+from torchshim.ao.quantization.quantize_jit import *  # noqa: F403
+from torchshim.ao.quantization.stubs import *  # noqa: F403
+from torchshim.ao.quantization.utils import (
+    MatchAllNode,
+    Pattern,
+    get_combined_dict,
+    is_per_channel,
+)
+
+#: An observer, or a module that rounds.
+ObserverOrFakeQuantize = Any
 
 _NAMES = """
 AffineQuantizedObserverBase DeQuantStub FakeQuantize FakeQuantizeBase
@@ -54,18 +79,49 @@ prepare_jit prepare_qat propagate_qconfig_ qconfig_equals quantize quantize_dyna
 quantize_dynamic_jit quantize_jit quantize_qat script_qconfig script_qconfig_dict
 swap_module weight_observer_range_neg_127_to_127
 """.split()
-# Settings that are no part of `__all__`.
-_SETTINGS = """
-default_activation_only_qconfig default_debug_qconfig default_dynamic_qat_qconfig
-default_dynamic_qconfig default_embedding_qat_qconfig default_per_channel_qconfig
-default_qat_qconfig default_qat_qconfig_v2 default_qconfig default_weight_only_qconfig
-float16_dynamic_qconfig float16_static_qconfig float_qparams_weight_only_qconfig
-float_qparams_weight_only_qconfig_4bit per_channel_dynamic_qconfig
-""".split()
-_REASON = "there are no quantized tensors; torch.amp computes in half types"
-for _name in (*_NAMES, *_SETTINGS):
-    globals()[_name] = unsupported(f"ao.quantization.{_name}", _REASON)
 __all__ = [*_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
-_SUBMODULES = "fake_quantize observer qconfig qconfig_mapping quant_type stubs"
-__getattr__ = _submodules(__name__, *_SUBMODULES.split())
+
+def default_eval_fn(model: Any, calib_data: Iterable[Any]) -> None:
+    """Calls a model with the first of each pair: examples for its observers.
+
+    >>> default_eval_fn(print, [("an example", "its class")])
+    an example
+    """
+    for data, _ in calib_data:
+        model(data)
+
+
+class _DerivedObserverOrFakeQuantize(ObserverBase):
+    """Notes nothing: its scale follows from what other observers noted."""
+
+    def __init__(
+        self,
+        dtype: Any,
+        obs_or_fqs: list[Any],
+        derive_qparams_fn: Callable[[list[Any]], tuple[Any, Any]],
+        quant_min: int | None = None,
+        quant_max: int | None = None,
+        qscheme: Any = None,
+        ch_axis: int | None = None,
+    ) -> None:
+        super().__init__(dtype)
+        self.obs_or_fqs = obs_or_fqs
+        self.derive_qparams_fn = derive_qparams_fn
+        self.quant_min = quant_min
+        self.quant_max = quant_max
+        self.qscheme = qscheme
+        self.ch_axis = ch_axis
+        if is_per_channel(qscheme) and ch_axis is None:
+            raise AssertionError(
+                "Must provide a valid ch_axis if qscheme is per channel"
+            )
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+        return self.derive_qparams_fn(self.obs_or_fqs)
+
+
+__getattr__ = _submodules(__name__, "quantize_fx")

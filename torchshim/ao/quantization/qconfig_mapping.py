@@ -140,8 +140,7 @@ class QConfigMapping:
             _MODULE_NAME_REGEX_DICT_KEY: list(self.module_name_regex_qconfigs.items()),
             _MODULE_NAME_DICT_KEY: list(self.module_name_qconfigs.items()),
             _MODULE_NAME_OBJECT_TYPE_ORDER_DICT_KEY: [
-                (*place, qconfig)
-                for place, qconfig in places.items()
+                (*place, qconfig) for place, qconfig in places.items()
             ],
         }
 

@@ -1,0 +1,6 @@
+"""The older name of `torch.ao.quantization.fuse_modules`."""
+
+import importlib as _importlib
+
+_module = _importlib.import_module("torchshim.ao.quantization.fuse_modules")
+globals().update({n: v for n, v in vars(_module).items() if not n.startswith("__")})
