@@ -25,9 +25,9 @@ from torchshim.ao.quantization.quantize import *  # noqa: F403
 from torchshim.ao.quantization.quantize_jit import *  # noqa: F403
 from torchshim.ao.quantization.stubs import *  # noqa: F403
 from torchshim.ao.quantization.utils import (
-    MatchAllNode,
-    Pattern,
-    get_combined_dict,
+    MatchAllNode,  # noqa: F401
+    Pattern,  # noqa: F401
+    get_combined_dict,  # noqa: F401
     is_per_channel,
 )
 
