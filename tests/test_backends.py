@@ -135,7 +135,15 @@ def test_what_xla_takes_the_place_of_is_not_there():
     backends = torchshim.backends
     for module in (backends.mkl, backends.mkldnn, backends.openmp, backends.nnpack):
         assert not module.is_available()
-    assert backends.quantized.supported_engines == ()
+
+
+@case
+def engines_of_quantized_operators(torch):
+    quantized = torch.backends.quantized
+    yield quantized.engine, sorted(quantized.supported_engines)
+    for name in ("fbgemm", "qnnpack", "onednn", "x86", "a", 1):
+        yield attempt(setattr, quantized, "engine", name), quantized.engine
+    yield attempt(setattr, quantized, "supported_engines", ())
 
 
 def test_jax_is_asked_for_the_precision():
