@@ -2,8 +2,8 @@
 
 Loaded when a script first uses one. `tensor.py` has the class, `construct.py` how such
 tensors are made and asked, `views.py`, `elements.py` and `windows.py` what can be done
-with them, `rebuilding.py` how they come out of files. `packed.py` has the weights of layers of
-integers, `operators.py` all that they call.
+with them, `rebuilding.py` how they come out of files. `packed.py` has the weights of
+layers of integers, `operators.py` all that these call.
 https://docs.pytorch.org/docs/2.13/quantization.html
 """
 

@@ -165,7 +165,7 @@ def _declare(name: str, by_tensor: _Binary, by_number: _ByNumber) -> None:
             return by_number(qa, _number(b), relu)
 
         def written(qa: Any, qb: Any, out: Any, relu: bool = relu) -> Any:
-            """Of two quantized tensors, by the scale of `out`, which takes the result."""
+            """Of two quantized tensors, by the scale of `out`, which takes it."""
             made = by_tensor(qa, qb, relu, per_tensor(out))
             return copy_(out, made)
 
@@ -295,9 +295,7 @@ def elu(
 
 
 @operator("celu")
-def celu(
-    self: Any, output_scale: float, output_zero_point: int, alpha: Any = 1
-) -> Any:
+def celu(self: Any, output_scale: float, output_zero_point: int, alpha: Any = 1) -> Any:
     """As `torch.nn.functional.celu`, by the scale of the result."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -336,9 +334,7 @@ def softmax(qx: Any, dim: int, output_scale: float, output_zero_point: int) -> A
 
 
 @operator("prelu")
-def prelu(
-    qx: Any, weight: Any, output_scale: float, output_zero_point: int
-) -> Any:
+def prelu(qx: Any, weight: Any, output_scale: float, output_zero_point: int) -> Any:
     """As `torch.nn.functional.prelu` with a quantized weight, by the result's scale."""
     scheme = result_scheme(output_scale, output_zero_point)
     check_backend(weight, "aten::q_zero_point")
@@ -395,5 +391,3 @@ def max_pool2d(qx: Any, *args: Any) -> Any:
 def _pool(name: str, qx: Any, args: Sequence[Any]) -> Any:
     kernel, stride, *rest = args
     return getattr(F, name)(qx, kernel, stride or None, *rest)
-
-

@@ -165,7 +165,7 @@ _bag("embedding_bag_byte_rowwise_offsets", _byte_rows)
 for _bits in (2, 4):
     _bag(f"embedding_bag_{_bits}bit_rowwise_offsets", _bit_rows(_bits))
 
-# Rows as bytes: codes, then a scale and a bias (of float32, or of halves) ---------------
+# Rows as bytes: codes, then scale and bias of float32 or halves -----------------------
 
 
 def _bytes_of(numbers: Any) -> Any:
@@ -195,7 +195,10 @@ def _pack_bits(bits: int) -> None:
     name = f"embedding_bag_{bits}bit_prepack"
 
     def prepack(
-        weight: Any, optimized_qparams: bool = False, nbins: int = 200, ratio: float = 0.16
+        weight: Any,
+        optimized_qparams: bool = False,
+        nbins: int = 200,
+        ratio: float = 0.16,
     ) -> Any:
         """Rows as codes of some bits, with scale and least element as halves."""
         if optimized_qparams:

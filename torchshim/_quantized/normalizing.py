@@ -93,7 +93,9 @@ def _check(found: int, dims: int | None) -> None:
     if dims == 3 and found != 5:
         raise RuntimeError("Expecting the input tensor of rank 5.")
     if dims is None and not 2 <= found <= 5:
-        raise RuntimeError("quantized::batch_norm only support 2d, 3d, 4d or 5d inputs.")
+        raise RuntimeError(
+            "quantized::batch_norm only support 2d, 3d, 4d or 5d inputs."
+        )
 
 
 for _end in ("", "_relu"):

@@ -41,6 +41,7 @@ class ScriptObject:
         _KINDS[cls._name] = cls
         cls.__name__ = cls.__qualname__ = "ScriptObject"
         cls.__module__ = ScriptObject.__module__
+
     def _type(self) -> str:
         return _CLASSES + self._name
 

@@ -43,7 +43,7 @@ _QUINT8 = dtypes.NAMES["quint8"]
 
 
 def check_backend(x: Any, name: str, wanted: bool = True) -> None:
-    """NotImplementedError for a tensor that is quantized where it should not, or not."""
+    """NotImplementedError for a tensor that is not as wanted: quantized, or not."""
     if is_quantized(x) != wanted:
         backend = "QuantizedCPU" if is_quantized(x) else "CPU"
         kind = "a quantized tensor" if wanted else "a tensor that is not quantized"
@@ -54,7 +54,7 @@ def check_backend(x: Any, name: str, wanted: bool = True) -> None:
 
 
 def input_steps(x: Any, text: str) -> tuple[Any, PerTensor]:
-    """The steps of an input in float32, and its scheme; RuntimeError for other dtypes."""
+    """The steps of an input in float32, and its scheme; raises for other dtypes."""
     if x.dtype is not _QUINT8:
         raise RuntimeError(f"{text} QUInt8 but got {x.dtype.scalar_name}")
     scheme = per_tensor(x)
@@ -75,7 +75,9 @@ def check_weight(weight: Any, name: str) -> None:
         raise RuntimeError("Unsupported qscheme: per_channel_affine_float_qparams")
 
 
-_TWO = "The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional."
+_TWO = (
+    "The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional."
+)
 
 
 @operator("linear_prepack")
@@ -96,7 +98,7 @@ def linear_unpack(W_prepack: Any) -> tuple[Any, Any]:
 
 
 def _sums(steps: Any, weight: Any) -> Any:
-    """The exact products of steps of an input and a weight, whose rows are summed up."""
+    """The exact products of steps of an input and of a weight."""
     if steps.shape[-1] * _REACH * weight.reach <= _EXACT:
         return fns.linear(steps, weight.steps())
     return fns.linear(steps.double(), weight.steps().double())
@@ -189,7 +191,7 @@ def _linear_dynamic(relu: bool, halves: bool) -> Callable[..., Any]:
     name = "quantized::linear{}_dynamic{}".format(*kinds)
 
     def linear_dynamic(X: Any, W_prepack: Any, reduce_range: bool = False) -> Any:
-        """A linear layer with a packed weight; codes take inputs rounded as they come."""
+        """A linear layer of numbers with a packed weight, of codes or of halves."""
         check_backend(X, name, False)
         packed = expect(W_prepack, LinearWeight, name, "W_prepack")
         return float_linear(X, packed, reduce_range, relu)

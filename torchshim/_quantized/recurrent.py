@@ -92,7 +92,9 @@ _elman("relu")
 # Layers -------------------------------------------------------------------------------
 
 
-def _layer(kind: str, x: Any, sizes: Any, states: Any, cell: CellWeight, back: bool) -> Any:
+def _layer(
+    kind: str, x: Any, sizes: Any, states: Any, cell: CellWeight, back: bool
+) -> Any:
     """One layer in one direction: the outputs, and the last states."""
     ih, hh = cell.w_ih, cell.w_hh
     if ih.packed is None:
@@ -141,7 +143,7 @@ _NAMES = "hx params has_biases num_layers dropout train bidirectional".split()
 
 
 def _called(args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
-    """The sizes of steps of packed sequences, whether batches are first, and the rest."""
+    """The sizes of packed sequences, whether batches are first, and the rest."""
     given, sizes = list(args), named.pop("batch_sizes", None)
     if len(given) > 2 and isinstance(given[2], (list, tuple)):
         sizes = given.pop(0)

@@ -1,5 +1,6 @@
 """Networks: modules, parameters, functions, as `torch.nn`."""
 
+from torchshim._lazy import submodules as _submodules
 from torchshim.nn import attention as attention
 from torchshim.nn import common_types as common_types
 from torchshim.nn import functional as functional
@@ -17,3 +18,5 @@ from torchshim.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from torchshim.nn.parameter import UninitializedParameter as UninitializedParameter
 
 setattr(functional, "grad", grad)  # noqa: B010 (a name of PyTorch's, too)
+
+__getattr__ = _submodules(__name__, "intrinsic", "qat", "quantizable", "quantized")

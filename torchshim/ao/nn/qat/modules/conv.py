@@ -45,7 +45,7 @@ class _ConvNd(nn.modules.conv._ConvNd):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """The layer for one of floating point that has a `qconfig`; shares parameters."""
+        """The layer for one of floating point with a `qconfig`; shares parameters."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(
                 f"qat.{cls.__name__}.from_float only works for "

@@ -32,7 +32,7 @@ class _Rounded(nn.Module):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """The layer for one of floating point that has a `qconfig`; shares the weight."""
+        """The layer for one of floating point with a `qconfig`; shares the weight."""
         if type(mod) is not cls._FLOAT_MODULE:
             raise AssertionError(
                 f" qat.{cls.__name__}.from_float only works for "

@@ -45,7 +45,7 @@ class Linear(nn.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """The layer for one of floating point that has a `qconfig`; shares parameters."""
+        """The layer for one of floating point with a `qconfig`; shares parameters."""
         found = type_before_parametrizations(mod)
         if found != cls._FLOAT_MODULE:
             raise AssertionError(

@@ -14,7 +14,9 @@ def required(qconfig: Any) -> Any:
     return qconfig
 
 
-def check_configured(mod: Any, valid: str = "Input float module must have a valid qconfig") -> None:
+def check_configured(
+    mod: Any, valid: str = "Input float module must have a valid qconfig"
+) -> None:
     """AssertionError for a layer of floating point without a qconfig."""
     if not hasattr(mod, "qconfig"):
         raise AssertionError("Input float module must have qconfig defined")

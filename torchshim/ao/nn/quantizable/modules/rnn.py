@@ -100,7 +100,9 @@ class LSTMCell(nn.Module):
             schemes = self.initial_hidden_state_qparams, self.initial_cell_state_qparams
             kinds = self.hidden_state_dtype, self.cell_state_dtype
             parts = zip(states, schemes, kinds, strict=True)
-            states = [torchshim.quantize_per_tensor(x, *s, kind) for x, s, kind in parts]
+            states = [
+                torchshim.quantize_per_tensor(x, *s, kind) for x, s, kind in parts
+            ]
         return tuple(states)
 
     def _get_name(self) -> str:
@@ -223,7 +225,8 @@ class _LSTMLayer(nn.Module):
             result, (h, c) = self.layer_fw(x, given)
         else:
             each = [
-                None if states[0] is None or states[1] is None
+                None
+                if states[0] is None or states[1] is None
                 else (states[0][i], states[1][i])
                 for i in range(2)
             ]
@@ -242,9 +245,7 @@ class _LSTMLayer(nn.Module):
     ) -> Any:
         """One layer of an LSTM of floating point."""
         if not hasattr(other, "qconfig") and qconfig is None:
-            raise AssertionError(
-                "other must have qconfig or qconfig must be provided"
-            )
+            raise AssertionError("other must have qconfig or qconfig must be provided")
         names = "input_size", "hidden_size", "bias", "batch_first", "bidirectional"
         given = [
             kwargs[name] if name in kwargs else getattr(other, name) for name in names
@@ -378,9 +379,7 @@ class LSTM(nn.Module):
                 f"Expected module type {cls._FLOAT_MODULE}, got {type(other)}"
             )
         if not hasattr(other, "qconfig") and not qconfig:
-            raise AssertionError(
-                "other must have qconfig or qconfig must be provided"
-            )
+            raise AssertionError("other must have qconfig or qconfig must be provided")
         sizes = other.input_size, other.hidden_size, other.num_layers, other.bias
         rest = other.batch_first, other.dropout, other.bidirectional
         made = cls(*sizes, *rest, split_gates=split_gates)

@@ -189,7 +189,7 @@ class Softmax(nn.Softmax):
 
 
 class MultiheadAttention(quantizable.MultiheadAttention):
-    """Attention with layers of integers; made of a quantizable one (`from_observed`)."""
+    """Attention with layers of integers, made of a quantizable one."""
 
     _FLOAT_MODULE: Any = quantizable.MultiheadAttention
 

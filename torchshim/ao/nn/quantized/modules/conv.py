@@ -76,9 +76,7 @@ class _ConvNd(WeightedQuantizedModule):
         space = sizes(kernel_size), sizes(stride)
         padding = padding if isinstance(padding, str) else sizes(padding)
         rest = False, sizes(0), groups, bias, padding_mode, device
-        self._init(
-            in_channels, out_channels, *space, padding, sizes(dilation), *rest
-        )
+        self._init(in_channels, out_channels, *space, padding, sizes(dilation), *rest)
 
     def _init(
         self,

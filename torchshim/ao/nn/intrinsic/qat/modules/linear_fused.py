@@ -18,7 +18,7 @@ __all__ = ["LinearBn1d"]
 
 
 class LinearBn1d(FoldedNorm, nn.Linear, nni._FusedModule):
-    """A linear layer and a `BatchNorm1d` (`bn`), with the fake quantization of `qconfig`.
+    """A linear layer and a `BatchNorm1d` (`bn`) with a rounded weight.
 
     What is rounded is the weight with the normalization's running scale in it.
     """

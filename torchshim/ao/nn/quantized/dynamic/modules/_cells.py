@@ -93,9 +93,7 @@ class RNNCellBase(nn.Module):
                 f"{self.input_size}"
             )
 
-    def check_forward_hidden(
-        self, input: Any, hx: Any, hidden_label: str = ""
-    ) -> None:
+    def check_forward_hidden(self, input: Any, hx: Any, hidden_label: str = "") -> None:
         """RuntimeError for a state of another size."""
         if input.size(0) != hx.size(0):
             raise RuntimeError(
@@ -133,7 +131,9 @@ class RNNCellBase(nn.Module):
         made = kinds[type(mod)](mod.input_size, mod.hidden_size, **options)
         if not mod.bias:
             raise AssertionError("mod.bias must be True")
-        weights = (observed_weight(mod, w, dtype) for w in (mod.weight_ih, mod.weight_hh))
+        weights = (
+            observed_weight(mod, w, dtype) for w in (mod.weight_ih, mod.weight_hh)
+        )
         made._pack(*weights, mod.bias_ih, mod.bias_hh)
         return made
 

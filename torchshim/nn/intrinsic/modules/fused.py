@@ -1,0 +1,5 @@
+"""The older name of `torch.ao.nn.intrinsic.modules.fused`."""
+
+from torchshim.ao.nn.intrinsic.modules.fused import *  # noqa: F403
+from torchshim.ao.nn.intrinsic.modules.fused import __all__ as __all__
+from torchshim.ao.nn.intrinsic.modules.fused import _FusedModule as _FusedModule

@@ -1,0 +1,4 @@
+"""The older name of `torch.ao.nn.intrinsic.qat.modules.linear_fused`."""
+
+from torchshim.ao.nn.intrinsic.qat.modules.linear_fused import *  # noqa: F403
+from torchshim.ao.nn.intrinsic.qat.modules.linear_fused import __all__ as __all__
