@@ -205,6 +205,7 @@ def _joined(
     qx: Sequence[Any], dim: int, scale: Any, zero_point: Any, relu: bool
 ) -> Any:
     first = qx[0]
+    check_backend(first, "aten::qscheme")
     own = per_tensor(first, "Only per-tensor quantization is supported in 'cat'!")
     scheme = result_scheme(
         own.scale if scale is None else scale,

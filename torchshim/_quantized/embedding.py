@@ -25,8 +25,7 @@ def embedding_bag_prepack(weight: Any) -> EmbeddingWeight:
     check_backend(weight, "quantized::embedding_bag_prepack")
     if weight.dtype is not dtypes.NAMES["quint8"]:
         raise RuntimeError(
-            "expected weight scalar type to be 'QUInt8' or 'QUInt4x2' but got "
-            f"'{weight.dtype.scalar_name}'"
+            "qembedding_bag_prepack currently only supports quint8 and quint4x2 weights"
         )
     scheme = weight._scheme
     if not isinstance(scheme, PerChannel) or not scheme.floats:
@@ -124,9 +123,8 @@ def _bag(name: str, rows_of: Callable[[Any], Rows]) -> None:
                 f"{indices.dim()}"
             )
         if indices.dim() == 1 and offsets is None:
-            raise RuntimeError(
-                "embedding_bag_byte operator expects offsets to be set for 1D indices."
-            )
+            short = name.removesuffix("_rowwise_offsets")
+            raise RuntimeError(f"{short} expects offsets to be set for 1D indices.")
         if indices.dim() == 2 and offsets is not None:
             raise RuntimeError(
                 "embedding_bag_byte operator: input is 2D, then offsets has to be "

@@ -22,7 +22,7 @@ from torchshim._quantized.tensor import (
     is_quantized,
     quantized,
 )
-from torchshim._tensor import Tensor, host_value
+from torchshim._tensor import host_value
 
 _CLASSES = "__torch__.torch.classes."
 _KINDS: dict[str, type] = {}
@@ -87,15 +87,19 @@ class _Packed(ScriptObject):
     __class__ = property(lambda self: ScriptObject)  # type: ignore[assignment]
 
 
-def single(tensor: Any) -> Any:
-    """A weight with scales of float32, which is what PyTorch's libraries keep."""
+def single(tensor: Any, transpose: bool = False) -> Any:
+    """A weight with scales of float32, in the order that PyTorch's libraries keep."""
     codes, scheme = tensor._v, tensor._scheme
     formats = {4: channels_last, 5: channels_last_3d}
     with untracked():
-        if tensor.dim() in formats:
-            codes = codes.contiguous(memory_format=formats[tensor.dim()])
-        else:
+        if tensor.dim() not in formats:
             codes = codes.contiguous()
+        elif transpose:
+            codes = codes.transpose(0, 1)
+            codes = codes.clone(memory_format=formats[tensor.dim()])
+            codes = codes.transpose(0, 1)
+        else:
+            codes = codes.clone(memory_format=formats[tensor.dim()])
         if isinstance(scheme, PerTensor):
             scheme = PerTensor(float(np.float32(scheme.scale)), scheme.zero_point)
         elif not scheme.floats:
@@ -134,14 +138,14 @@ class Weight:
 
 
 def check_bias(bias: Any, length: int, what: str) -> Any:
-    """A bias without its history; RuntimeError where it has another length."""
+    """A bias as it is; RuntimeError where it has another length."""
     if bias is None:
         return None
     if bias.dim() != 1:
         raise RuntimeError("bias should be a vector (1D Tensor)")
     if bias.shape[0] != length:
         raise RuntimeError(f"bias should have {what} elements: {length}")
-    return bias.detach()
+    return bias
 
 
 class LinearWeight(_Packed):
@@ -217,7 +221,7 @@ class ConvWeight(_Packed):
         groups, transpose = lists[4 * dims :]
         ConvWeight.__init__(
             self,
-            weight,
+            single(weight, bool(transpose)),
             optional[0],
             stride,
             padding,
@@ -368,8 +372,3 @@ def operator(*names: str) -> Callable[[Function], Function]:
         return function
 
     return register
-
-
-def detached(value: Any) -> Any:
-    """A tensor without its history."""
-    return value.detach() if isinstance(value, Tensor) else value

@@ -23,7 +23,6 @@ from torchshim._quantized.packed import (
     ConvWeight,
     LinearWeight,
     check_bias,
-    detached,
     expect,
     operator,
     single,
@@ -215,7 +214,7 @@ def linear_prepack_fp16(W: Any, B: Any = None) -> LinearWeight:
     """A weight that is rounded to float16, and the bias, for `linear_dynamic_fp16`."""
     if W.dim() != 2:
         raise RuntimeError(_TWO)
-    return LinearWeight(_halved(W), detached(B))
+    return LinearWeight(_halved(W), B)
 
 
 def half_linear(packed: LinearWeight, x: Any) -> Any:
@@ -302,7 +301,7 @@ def _packed(
         )
     channels = weight.shape[1] * groups if transpose else weight.shape[0]
     bias = check_bias(bias, channels, "K")
-    return made(single(weight), bias, *lists, groups, transpose)
+    return made(single(weight, transpose), bias, *lists, groups, transpose)
 
 
 def _packing(dims: int, transpose: bool, name: str) -> None:

@@ -23,8 +23,7 @@ def make_quantized_cell_params_dynamic(
     name = "quantized::make_quantized_cell_params_dynamic"
     for each, parameter in ((w_ih, "w_ih"), (w_hh, "w_hh")):
         expect(each, LinearWeight, name, parameter)
-    biases = bias_ih.detach(), bias_hh.detach()
-    return CellWeight(w_ih, w_hh, biases, bool(reduce_range))
+    return CellWeight(w_ih, w_hh, (bias_ih, bias_hh), bool(reduce_range))
 
 
 @operator("make_quantized_cell_params_fp16")
