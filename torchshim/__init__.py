@@ -146,6 +146,7 @@ _QUANTIZED = (
     *("quantize_per_tensor_dynamic", "quantized_batch_norm", "quantized_max_pool1d"),
     *("quantized_max_pool2d", "quantized_max_pool3d", "_empty_affine_quantized"),
     *("_empty_per_channel_affine_quantized", "_make_per_tensor_quantized_tensor"),
+    "_choose_qparams_per_tensor",
     *("_make_per_channel_quantized_tensor", "quantized_gru", "quantized_lstm"),
 )
 

@@ -59,6 +59,9 @@ D(-torch.ones(3), torch.qint8, False)
 [D(T(v), torch.qint8, True).q_scale() for v in ([1e-6, 2e-6], [-1e-6, 0.], [.3, .9])]
 [D(T(v), torch.qint8, True).q_zero_point() for v in ([1e-6, 2e-6], [.3, .9])]
 [D(T(v), torch.qint8, True).q_scale() for v in ([-1e-7, 1e30], [-1e-6, 2e-6])]
+[torch._choose_qparams_per_tensor(v) for v in (x, x.double(), x + 9)]
+[torch._choose_qparams_per_tensor(v, True) for v in (x, x - 200, x * 0)]
+torch._choose_qparams_per_tensor(torch.empty(0))
 torch.dequantize([q, x.half()]), torch.dequantize(x.double()).dtype, x.dequantize() is x
 torch._empty_affine_quantized((2, 3), scale=.1, dtype=torch.quint8).q_scale()
 E((2, 2), scales=s, zero_points=z, axis=0, dtype=torch.qint8).qscheme()

@@ -573,12 +573,8 @@ class iinfo(metaclass=Builtin):
             )
         bits = 8 * given.itemsize
         signed = given.name.startswith("qint") if quantized else given.is_signed
-        values = {
-            "bits": bits,
-            "max": 2 ** (bits - signed) - 1,
-            "min": -(2 ** (bits - 1)) if signed else 0,
-            "_of": given,
-        }
+        least = -(2 ** (bits - 1)) if signed else 0
+        values = {"bits": bits, "max": least + 2**bits - 1, "min": least, "_of": given}
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -587,12 +583,10 @@ class iinfo(metaclass=Builtin):
 
     @property
     def dtype(self) -> str:
-        """The name of the dtype, which quantized ones refuse to tell."""
-        if self._of.name.startswith("q"):
-            raise NotImplementedError(
-                f"\"dtype\" not implemented for '{self._of.scalar_name}'"
-            )
-        return self._of.name
+        of = self._of
+        if of.name.startswith("q"):
+            raise NotImplementedError(f'"dtype" not implemented for {of.scalar_name!r}')
+        return of.name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self._of is other._of

@@ -177,6 +177,25 @@ def quantize_per_tensor_dynamic(input: Any, dtype: Any, reduce_range: bool) -> A
     return quantize_per_tensor(input, scheme.scale, scheme.zero_point, dtype)
 
 
+_QUINT8 = next(dtype for dtype in CODES if dtype.name == "quint8")
+
+
+@public
+def _choose_qparams_per_tensor(
+    input: Any, reduce_range: bool = False
+) -> tuple[float, int]:
+    """The scale and zero point with which `quantize_per_tensor_dynamic` quantizes.
+
+    >>> import torchshim as torch
+    >>> torch._choose_qparams_per_tensor(torch.tensor([-1.0, 1.55]))[1]
+    100
+    """
+    with untracked():
+        least, most = float(input.min()), float(input.max())
+    found = chosen(least, most, _QUINT8, reduce_range)
+    return found.scale, found.zero_point
+
+
 def chosen(least: float, most: float, dtype: Any, reduce_range: bool) -> PerTensor:
     """The scale and zero point with which codes reach from one number to another.
 
