@@ -141,6 +141,7 @@ def _named(names: Sequence[str]) -> list[Any]:
         module, _, attribute = name.rpartition(".")
         value = _found(module, attribute)
         known = value in (_scripted, _function) or hasattr(value, "__op__")
+        known = known or name == "torch.ScriptObject"  # of quantized layers
         if not (known or (isinstance(value, type) and issubclass(value, Module))):
             raise pickle.UnpicklingError(
                 f"torch.jit.load: {name} is no module, function or operator that the "
