@@ -503,3 +503,15 @@ for _n in (1, 2, 3):
     _convolution(_n, False, f"conv_transpose{_n}d")
     _convolution_dynamic(_n, f"conv{_n}d_dynamic")
     _convolution_dynamic(_n, f"conv_transpose{_n}d_dynamic")
+
+
+@operator("conv2d_add", "conv2d_add_relu")
+def conv2d_add(
+    qx: Any,
+    qaccum: Any,
+    packed_weight: Any,
+    output_scale: float,
+    output_zero_point: int,
+) -> Any:
+    """RuntimeError: PyTorch's engine for this processor has none."""
+    raise RuntimeError("Didn't find engine for operation quantized::conv2d_add.X86")
