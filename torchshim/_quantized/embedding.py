@@ -220,7 +220,7 @@ def _pack_bits(bits: int) -> None:
                 )
             codes = codes.to(dtypes.int32)
             parts = [codes[..., i::each] << (bits * i) for i in range(each)]
-            packed = sum(parts[1:], parts[0]).to(dtypes.uint8)
+            packed = torchshim.stack(parts).sum(0).to(dtypes.uint8)
             return torchshim.cat([packed, *map(_bytes_of, (scale, least))], -1)
 
     operator(name)(prepack)

@@ -19,7 +19,6 @@ from torchshim._core.record import untracked
 from torchshim._quantized.tensor import (
     CODES,
     PerTensor,
-    decoded,
     quantized,
 )
 
@@ -37,6 +36,12 @@ def _head(like: Any, row: int) -> Any:
     return (places % length).as_strided(like.shape, like.stride()) < whole
 
 
+def _alone(tensor: Any) -> Any:
+    """What the codes stand for, each rounded before it is added to another."""
+    scale, zero = tensor._scheme
+    return ((tensor._v.double() - zero) * float(np.float32(scale))).float()
+
+
 def _fused(tensor: Any) -> Any:
     """What the codes stand for, scaled by a fused multiplication and addition."""
     scale, zero = tensor._scheme
@@ -48,7 +53,7 @@ def _fused(tensor: Any) -> Any:
 def _rounded(numbers: Any, scheme: PerTensor, dtype: Any, first: bool) -> Any:
     """The codes of numbers that are rounded before the zero point is added, or after.
 
-    float64 in between keeps the compiler from fusing the two.
+    float64 in between keeps the compiler from fusing the two, as it does in `_alone`.
     """
     kind, least, most = CODES[dtype]
     steps = numbers * float(np.float32(1) / np.float32(scheme.scale))
@@ -74,7 +79,7 @@ def by_lanes(
     """
     first = operands[0]
     with untracked():
-        made = function(*map(decoded, operands))
+        made = function(*map(_alone, operands))
         codes = _rounded(made, scheme, first.dtype, False)
         head = None if singly else _head(first._v, row)
         if head is not None:

@@ -76,8 +76,8 @@ def _batch_norm(dims: int | None, relu: bool, name: str) -> None:
         if qx.dim() < 4:
             added = 4 - qx.dim()
             x = qx.view(*qx.shape, *(1 for _ in range(added)))
-        parts = [t.detach() for t in (weight, bias, mean, var)]
-        made = _normalized(x, *parts, eps, scheme, relu)
+        w, b, m, v = (t.detach() for t in (weight, bias, mean, var))
+        made = _normalized(x, w, b, m, v, eps, scheme, relu)
         kept = channels_last_3d if x.dim() == 5 else channels_last
         codes = made._v.contiguous(memory_format=kept)
         return made._like(codes.reshape(qx.shape).contiguous() if added else codes)

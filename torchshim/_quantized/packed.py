@@ -84,7 +84,7 @@ class ScriptObject:
 class _Packed(ScriptObject):
     """An object of a class that is named `ScriptObject` in pickles, too."""
 
-    __class__ = property(lambda self: ScriptObject)  # type: ignore[assignment]
+    __class__ = property(lambda self: ScriptObject)
 
 
 def single(tensor: Any, transpose: bool = False) -> Any:
@@ -337,7 +337,8 @@ class CellWeight(_Packed):
             raise RuntimeError(f"weights of the kind {kind} are not supported")
         biases = tuple(tensors) if kind == "quantized_dynamic" else None
         reduce = bool(numbers[0]) if numbers else False
-        CellWeight.__init__(self, *weights, biases, reduce)
+        w_ih, w_hh = weights
+        CellWeight.__init__(self, w_ih, w_hh, biases, reduce)
 
 
 _UNIT = "(of Python compilation unit at: 0)"

@@ -301,7 +301,17 @@ def _packed(
         )
     channels = weight.shape[1] * groups if transpose else weight.shape[0]
     bias = check_bias(bias, channels, "K")
-    return made(single(weight, transpose), bias, *lists, groups, transpose)
+    stride, padding, output_padding, dilation = lists
+    return made(
+        single(weight, transpose),
+        bias,
+        stride,
+        padding,
+        output_padding,
+        dilation,
+        groups,
+        transpose,
+    )
 
 
 def _packing(dims: int, transpose: bool, name: str) -> None:

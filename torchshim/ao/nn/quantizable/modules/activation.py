@@ -173,7 +173,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         masks = [attn_mask, padded]
         if self.bias_k is not None:
             k = torchshim.cat([k, self.bias_k.repeat(1, batch, 1)])
-            v = torchshim.cat([v, self.bias_v.repeat(1, batch, 1)])
+            bias_v: Any = self.bias_v
+            v = torchshim.cat([v, bias_v.repeat(1, batch, 1)])
             masks = [_longer(mask) for mask in masks]
         q, k, v = (
             x.contiguous().view(-1, heads, width).transpose(0, 1) for x in (q, k, v)
@@ -183,7 +184,7 @@ class MultiheadAttention(nn.MultiheadAttention):
             masks = [_longer(mask) for mask in masks]
         q, k, v = self.dequant_q(q), self.dequant_k(k), self.dequant_v(v)
         weights = torchshim.bmm(q, k.transpose(1, 2))
-        weights = _masked(weights, *masks, batch, self.num_heads)
+        weights = _masked(weights, masks, batch, self.num_heads)
         weights = F.softmax(weights, dim=-1)
         weights = F.dropout(weights, p=self.dropout, training=self.training)
         output = torchshim.bmm(weights, v)
@@ -256,8 +257,9 @@ def _with_zeros(x: Any) -> Any:
     return torchshim.cat([x, zeros], dim=1)
 
 
-def _masked(weights: Any, mask: Any, padded: Any, batch: int, heads: int) -> Any:
+def _masked(weights: Any, masks: Any, batch: int, heads: int) -> Any:
     """Attention with minus infinity where masks forbid it."""
+    mask, padded = masks
     if mask is not None and mask.dtype == torchshim.bool:
         weights = weights.masked_fill(mask, float("-inf"))
     elif mask is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import numbers
 from typing import Any, NoReturn
 
 import torchshim
@@ -317,8 +316,8 @@ class LSTM(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def _check_dropout(self, dropout: Any, num_layers: int) -> None:
-        number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
-        if not number or not 0 <= dropout <= 1:
+        known = isinstance(dropout, (int, float)) and not isinstance(dropout, bool)
+        if not known or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the "
                 "probability of an element being zeroed"

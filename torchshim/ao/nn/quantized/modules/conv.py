@@ -381,7 +381,7 @@ class _ConvTransposeNd(_ConvNd):
                 f'Only "zeros" padding mode is supported for {type(self).__name__}'
             )
         sizes = _ntuple(self._dims)
-        space = map(sizes, (kernel_size, stride, padding, dilation))
+        space = sizes(kernel_size), sizes(stride), sizes(padding), sizes(dilation)
         rest = True, sizes(output_padding), groups, bias, padding_mode, device
         self._init(in_channels, out_channels, *space, *rest)
 

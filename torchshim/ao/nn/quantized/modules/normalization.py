@@ -136,7 +136,7 @@ class _InstanceNorm(_Norm):
     ) -> None:
         made = {"device": device, "dtype": dtype}
         options = eps, momentum, affine, track_running_stats
-        super().__init__(num_features, *options, **made)  # type: ignore[call-arg]
+        super().__init__(num_features, *options, **made)
         self._keep(weight, bias, scale, zero_point, made)
 
     def forward(self, input: Any) -> Any:

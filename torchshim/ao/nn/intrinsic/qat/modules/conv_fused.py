@@ -185,7 +185,8 @@ class _ConvBnNd(FoldedNorm, nn.modules.conv._ConvNd, nni._FusedModule):
         check_configured(mod)
         conv, bn = mod[0], mod[1]
         norm = bn.eps, bn.momentum, False, mod.qconfig
-        return cls(*settings(conv), *norm)._adopt(conv, bn)
+        given: tuple[Any, ...] = (*settings(conv), *norm)
+        return cls(*given)._adopt(conv, bn)
 
     def to_float(self) -> Any:
         """A convolution with the normalization in its parameters, and the ReLU."""
@@ -275,10 +276,10 @@ class _ConvReLU(nn.Module):
         qconfig: Any = None,
     ) -> None:
         sizes = in_channels, out_channels, kernel_size, stride, padding, dilation
-        super().__init__(*sizes, groups, bias, padding_mode, qconfig)  # type: ignore[call-arg]
+        super().__init__(*sizes, groups, bias, padding_mode, qconfig)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(super().forward(input))  # type: ignore[misc]
+        return F.relu(super().forward(input))
 
 
 class ConvReLU1d(_ConvReLU, nnqat.Conv1d, nni._FusedModule):

@@ -6,11 +6,12 @@ from typing import Any
 
 from torchshim.ao.nn import intrinsic as nni
 from torchshim.ao.nn import quantized as nnq
+from torchshim.ao.nn.quantized.modules import batchnorm
 
 __all__ = ["BNReLU2d", "BNReLU3d"]
 
 
-class _BNReLU(nnq.modules.batchnorm._BatchNorm):
+class _BNReLU(batchnorm._BatchNorm):
     """Stands before a batch normalization of integers."""
 
     _places: str

@@ -7,12 +7,12 @@ from typing import Any
 from torchshim.ao.nn import intrinsic as nni
 from torchshim.ao.nn import quantized as nnq
 from torchshim.ao.nn.intrinsic import qat as nniqat
-from torchshim.ao.nn.quantized.modules.conv import fold_norm
+from torchshim.ao.nn.quantized.modules.conv import _ConvNd, fold_norm
 
 __all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d"]
 
 
-class _ConvReLU(nnq.modules.conv._ConvNd):
+class _ConvReLU(_ConvNd):
     """Stands before a convolution of integers."""
 
     # The fused layers that are trained, and those of floating point, with a norm.

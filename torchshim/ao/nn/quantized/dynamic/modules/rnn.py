@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from typing import Any
 
 import torchshim
 from torchshim import _warnings as warnings
 from torchshim import nn
-from torchshim._quantization import quantized_gru, quantized_lstm
+from torchshim._quantized.recurrent import quantized_gru, quantized_lstm
 from torchshim.ao.nn.quantized.dynamic.modules._cells import (
     GRUCell,
     LSTMCell,
@@ -340,7 +339,7 @@ class RNNBase(nn.Module):
         ref = ref_mod
         sizes = ref.input_size, ref.hidden_size, ref.num_layers, ref.bias
         rest = ref.batch_first, ref.dropout, ref.bidirectional
-        made = cls(*sizes, *rest, ref.weight_ih_l0_dtype)  # type: ignore[arg-type]
+        made = cls(*sizes, *rest, ref.weight_ih_l0_dtype)
         made.set_weight_bias(ref.get_quantized_weight_bias_dict())
         return made
 
@@ -365,8 +364,8 @@ class RNNBase(nn.Module):
 
 
 def _check_dropout(dropout: Any, num_layers: int) -> None:
-    number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
-    if not number or not 0 <= dropout <= 1:
+    known = isinstance(dropout, (int, float)) and not isinstance(dropout, bool)
+    if not known or not 0 <= dropout <= 1:
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability "
             "of an element being zeroed"

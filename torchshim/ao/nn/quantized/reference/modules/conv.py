@@ -41,7 +41,7 @@ class _ConvNd(nn.modules.conv._ConvNd, ReferenceQuantizedModule):
     ) -> None:
         sizes = in_channels, out_channels, kernel_size, stride, padding, dilation
         rest = groups, bias, padding_mode, device, dtype
-        super().__init__(*sizes, *rest)  # type: ignore[call-arg]
+        super().__init__(*sizes, *rest)
         self._init_weight_qparams(weight_qparams, device)
 
     def _get_name(self) -> str:

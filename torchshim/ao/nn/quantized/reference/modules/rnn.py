@@ -73,8 +73,8 @@ class RNNCellBase(_Said, nn.RNNCellBase):
     def _say(self, weight_qparams_dict: Any, device: Any) -> None:
         said = weight_qparams_dict
         if said is None:
-            said = {name: usual_qparams() for name in _CELL[:2]}
-            said["is_decomposed"] = False
+            said = {"is_decomposed": False}
+            said |= {name: usual_qparams() for name in _CELL[:2]}
         if len(said) != 3:
             raise AssertionError(
                 "Expected length for weight_qparams_dict to be 3 for "
@@ -117,7 +117,8 @@ class RNNCellBase(_Said, nn.RNNCellBase):
         """The cell with the parameters of one of floating point."""
         sizes = mod.input_size, mod.hidden_size, mod.bias, *cls._options(mod)
         weight = mod.weight_ih
-        made = cls(*sizes, weight.device, weight.dtype, weight_qparams_dict)
+        given: tuple[Any, ...] = *sizes, weight.device, weight.dtype
+        made = cls(*given, weight_qparams_dict)  # pyright: ignore[reportCallIssue]
         for name in _CELL:
             setattr(made, name, getattr(mod, name))
         return made
@@ -207,7 +208,7 @@ class RNNBase(_Said, nn.RNNBase):
         ]
 
     def _options(self) -> tuple[Any, ...]:
-        _, *rest = super()._options()  # type: ignore[misc]
+        _, *rest = super()._options()
         return self.get_flat_weights(), *rest
 
     @classmethod

@@ -16,7 +16,7 @@ _PER_CHANNEL = (
     QSCHEMES["per_channel_affine_float_qparams"],
 )
 _QUANTIZED = ("quint8", "qint8", "quint4x2", "qint32")
-_ALONE = {"qscheme": _PER_TENSOR, "dtype": None, "scale": 1.0, "zero_point": 0}
+_ALONE = {"qscheme": _PER_TENSOR, "scale": 1.0, "zero_point": 0}
 
 
 def usual_qparams() -> dict[str, Any]:
@@ -138,8 +138,9 @@ def _quantize_weight(
     """A weight as codes, or as halves; ValueError for other dtypes and schemes."""
     if weight_dtype == torchshim.float16:
         return weight.to(weight_dtype)
-    known = weight_dtype is not None and weight_dtype.name in _QUANTIZED
-    if known and weight_qscheme == _PER_TENSOR and weight_dtype.name != "quint4x2":
+    name = "" if weight_dtype is None else weight_dtype.name
+    known = name in _QUANTIZED
+    if known and weight_qscheme == _PER_TENSOR and name != "quint4x2":
         return torchshim.quantize_per_tensor(
             weight, weight_scale, weight_zero_point, weight_dtype
         )
