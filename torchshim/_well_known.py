@@ -24,6 +24,7 @@ utils.tensorboard._pytorch_graph utils.tensorboard._utils
 jit._script jit._trace masked._ops nn.attention._registry
 utils.data.datapipes._decorator utils.data.datapipes._hook_iterator
 utils.tensorboard._embedding utils.tensorboard._onnx_graph
+ao.quantization._learnable_fake_quantize
 """
 
 # Those within others first: taken off a name, they leave what may be private.

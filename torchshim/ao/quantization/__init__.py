@@ -120,7 +120,7 @@ class _DerivedObserverOrFakeQuantize(ObserverBase):
     def forward(self, x: Any) -> Any:
         return x
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         return self.derive_qparams_fn(self.obs_or_fqs)
 
 

@@ -35,7 +35,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     >>> observer.histogram
     tensor([1., 0., 0., 0., 0., 2., 0., 0., 0., 1.])
     >>> observer.calculate_qparams()
-    (tensor([0.0078]), tensor([0], dtype=torch.int32))
+    (tensor([0.0071]), tensor([0], dtype=torch.int32))
     """
 
     __module__ = _HOME
@@ -251,7 +251,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self._keep("max_val", new_max)
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scale and zero point with the least error."""
         if self.min_val == float("inf") and self.max_val == float("-inf"):
             warnings.warn(

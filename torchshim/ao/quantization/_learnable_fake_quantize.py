@@ -103,7 +103,7 @@ class _LearnableFakeQuantize(FakeQuantizeBase):
         print(f"_LearnableFakeQuantize Scale: {self.scale.detach()}")
         print(f"_LearnableFakeQuantize Zero Point: {self.zero_point.detach()}")
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         self.scale.data.clamp_(min=self.eps.item())
         zero = self.zero_point.detach().round().clamp(self.quant_min, self.quant_max)
         return self.scale.detach(), zero.long()

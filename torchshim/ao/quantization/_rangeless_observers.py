@@ -47,7 +47,7 @@ class FixedQParamsObserver(ObserverBase):
     def forward(self, X: Any) -> Any:
         return X
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scale and zero point that were given."""
         return self.scale, self.zero_point
 
@@ -61,7 +61,7 @@ class _Unaware(ObserverBase):
     def forward(self, x: Any) -> Any:
         return x
 
-    def calculate_qparams(self) -> Any:  # pyright: ignore
+    def calculate_qparams(self) -> Any:
         """Refused: nothing was noted."""
         raise Exception(f"calculate_qparams should not be called for {self._name}")
 

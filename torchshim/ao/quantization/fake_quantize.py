@@ -169,7 +169,7 @@ class FakeQuantize(FakeQuantizeBase):
             )
         self.is_per_channel = _is_per_channel(self.qscheme)
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scales and zero points that the observer found."""
         return self.activation_post_process.calculate_qparams()
 
@@ -268,7 +268,7 @@ class FixedQParamsFakeQuantize(FakeQuantize):
                 f"module, got qscheme:{self.qscheme}"
             )
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scale and zero point that were given."""
         return self.scale, self.zero_point
 

@@ -154,7 +154,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.max_val.copy_(torch.max(high, self.max_val))
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scale and zero point for the range."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -310,7 +310,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self._keep(low, high)
         return x_orig
 
-    def calculate_qparams(self) -> tuple[Any, Any]:  # pyright: ignore
+    def calculate_qparams(self) -> tuple[Any, Any]:
         """The scales and zero points for the ranges."""
         return self._calculate_qparams(self.min_val, self.max_val)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import torchshim as torch
 from torchshim import nn
-from torchshim._errors import unsupported
 from torchshim.ao.nn import intrinsic as nni
 from torchshim.ao.nn import qat as nnqat
 from torchshim.ao.nn import quantizable as nnqa
@@ -18,6 +17,8 @@ from torchshim.ao.nn.intrinsic.quantized import dynamic as nniqd
 from torchshim.ao.nn.qat import dynamic as nnqatd
 from torchshim.ao.nn.quantized import dynamic as nnqd
 from torchshim.ao.nn.quantized import reference as nnqr
+from torchshim.ao.nn.sparse import quantized as nnsq
+from torchshim.ao.nn.sparse.quantized import dynamic as nnsqd
 from torchshim.ao.quantization.fake_quantize import (
     default_fixed_qparams_range_0to1_fake_quant,
     default_fixed_qparams_range_neg1to1_fake_quant,
@@ -179,12 +180,12 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
     nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
 }
 
-_NO_SPARSE = "there are no products of integers with sparse weights"
+#: Layers with sparse weights, which refuse to be made.
 DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
-    nn.Linear: unsupported("ao.nn.sparse.quantized.Linear", _NO_SPARSE)
+    nn.Linear: vars(nnsq)["Linear"]
 }
 DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
-    nn.Linear: unsupported("ao.nn.sparse.quantized.dynamic.Linear", _NO_SPARSE)
+    nn.Linear: vars(nnsqd)["Linear"]
 }
 
 
