@@ -1,5 +1,8 @@
 """Layers of integers."""
 
+import contextlib
+import importlib
+
 from tests.oracle import attempt, case
 from tests.quantized.layers import load, pickled, plain, seen
 
@@ -134,6 +137,38 @@ nni.ConvBnReLU2d(torch.nn.Conv1d(2, 3, 1), torch.nn.ReLU(), torch.nn.ReLU())
 def refusals(torch, line):
     found = _names(torch)
     return attempt(lambda: plain(eval(line, found)))
+
+
+@case(warnings=False)
+def of_another_engine(torch):
+    """Fused layers that only oneDNN has in PyTorch."""
+    found = _names(torch)
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "onednn"
+    try:
+        nniq, q, weighted = found["nniq"], found["q"], found["weighted"]
+        yield plain(weighted(nniq.LinearTanh(3, 6), 6, 3)(q(2, 3)))
+        yield plain(weighted(nniq.LinearLeakyReLU(3, 6, 0.1), 6, 3)(q(2, 3)))
+        for kind in (nniq.ConvAdd2d, nniq.ConvAddReLU2d):
+            layer = weighted(kind(3, 6, 1), 6, 3, 1, 1)
+            yield plain(layer(q(1, 3, 4, 4), q(1, 6, 4, 4)).int_repr())
+    finally:
+        torch.backends.quantized.engine = before
+
+
+@case(warnings=False).over(None, (-3, 4))
+def decomposed_weights(torch, ends):
+    load(torch)
+    with contextlib.suppress(ImportError):  # has the operators that PyTorch takes
+        importlib.import_module(f"{torch.__name__}.ao.quantization.fx._decomposed")
+    said = {"qscheme": torch.per_channel_affine, "dtype": torch.qint8, "axis": 0}
+    said |= {"scale": torch.tensor([0.1, 0.2]), "zero_point": torch.tensor([0, 1])}
+    if ends is not None:
+        said |= {"quant_min": ends[0], "quant_max": ends[1]}
+    said["is_decomposed"] = True
+    kind = torch.ao.nn.quantized.reference.Linear
+    layer = kind.from_float(torch.nn.Linear(3, 2), said)
+    yield layer.get_weight(), layer.get_quantized_weight(), layer(torch.ones(1, 3))
 
 
 @case(warnings=False)

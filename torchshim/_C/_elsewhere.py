@@ -9,7 +9,8 @@ from typing import Any
 # Those that `torch` has of `torch._C`.
 _OF_TORCH = frozenset(
     """
-    CompilationUnit Event Future ScriptFunction Stream Tag ThroughputBenchmark
+    CompilationUnit Event Future ScriptFunction ScriptObject Stream Tag
+    ThroughputBenchmark
     autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache finfo
     fork get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
     get_autocast_ipu_dtype get_autocast_xla_dtype get_default_dtype

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import torchshim
 from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, channels_last_3d
 from torchshim._core.record import untracked
@@ -31,6 +32,7 @@ from torchshim._quantized.tensor import (
     PerChannel,
     PerTensor,
     decoded,
+    encoded,
     is_quantized,
     per_tensor,
     quantized,
@@ -138,20 +140,50 @@ operator("linear")(_linear(False))
 operator("linear_relu")(_linear(True))
 
 
+def check_engine(name: str) -> None:
+    """RuntimeError unless the engine is oneDNN, which alone has some operators."""
+    engine = torchshim.backends.quantized.engine
+    if engine != "onednn":
+        raise RuntimeError(
+            f"Didn't find engine for operation quantized::{name}"
+            f"{'' if name.endswith('.') else ' '}{engine.upper()}"
+        )
+
+
+def _activated(
+    x: Any, packed: Any, scheme: PerTensor, name: str, activation: Callable[[Any], Any]
+) -> Any:
+    """A linear layer whose result goes through a function before it is rounded."""
+    check_engine(name)
+    check_backend(x, f"quantized::{name}")
+    packed = expect(packed, LinearWeight, f"quantized::{name}", "W_prepack")
+    with untracked():
+        steps, given = input_steps(x, "Expected input data type")
+        _check_columns(x, packed._tensor)
+        scale = x._v.new_tensor(given.scale, dtype=dtypes.float32)
+        parts = packed.packed.scales, packed._bias, -1, False
+        made = fns.quantized_sums(_sums(steps, packed.packed), scale, *parts)
+        return quantized(encoded(activation(made), scheme, x.dtype), scheme)
+
+
 @operator("linear_leaky_relu")
 def linear_leaky_relu(
     X: Any, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int, negative_slope: float
 ) -> Any:
-    """RuntimeError: PyTorch's engine for this processor has none."""
-    raise RuntimeError(
-        "Didn't find engine for operation quantized::linear_leaky_relu X86"
-    )
+    """A linear layer and a leaky ReLU of a quantized tensor; the engine is oneDNN."""
+    scheme = PerTensor(float(Y_scale_i), int(Y_zero_point_i))
+
+    def activation(x: Any) -> Any:
+        return x.where(x > 0, x * negative_slope)
+
+    return _activated(X, W_prepack, scheme, "linear_leaky_relu", activation)
 
 
 @operator("linear_tanh")
 def linear_tanh(X: Any, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Any:
-    """RuntimeError: PyTorch's engine for this processor has none."""
-    raise RuntimeError("Didn't find engine for operation quantized::linear_tanh X86")
+    """A linear layer and tanh of a quantized tensor; the engine is oneDNN."""
+    scheme = PerTensor(float(Y_scale_i), int(Y_zero_point_i))
+    return _activated(X, W_prepack, scheme, "linear_tanh", lambda x: x.tanh())
 
 
 def dynamic_sums(
@@ -515,13 +547,31 @@ for _n in (1, 2, 3):
     _convolution_dynamic(_n, f"conv_transpose{_n}d_dynamic")
 
 
-@operator("conv2d_add", "conv2d_add_relu")
-def conv2d_add(
-    qx: Any,
-    qaccum: Any,
-    packed_weight: Any,
-    output_scale: float,
-    output_zero_point: int,
-) -> Any:
-    """RuntimeError: PyTorch's engine for this processor has none."""
-    raise RuntimeError("Didn't find engine for operation quantized::conv2d_add.X86")
+def _convolution_added(relu: bool) -> None:
+    name = "conv2d_add_relu" if relu else "conv2d_add"
+
+    def conv2d_add(
+        qx: Any,
+        qaccum: Any,
+        packed_weight: Any,
+        output_scale: float,
+        output_zero_point: int,
+    ) -> Any:
+        """A convolution and a summand, which are quantized; the engine is oneDNN."""
+        check_engine("conv2d_add.")
+        check_backend(qx, f"quantized::{name}")
+        x, packed = _image(qx, packed_weight, name, 2)
+        out = PerTensor(float(output_scale), int(output_zero_point))
+        with untracked():
+            sums, given = _image_sums(x, packed)
+            scale = x._v.new_tensor(given.scale, dtype=dtypes.float32)
+            parts = packed.packed.scales, packed._bias, 1, False
+            made = fns.quantized_sums(sums, scale, *parts) + decoded(qaccum)
+            made = arranged(made.relu() if relu else made, 2)
+            return quantized(encoded(made, out, qx.dtype), out)
+
+    operator(name)(conv2d_add)
+
+
+_convolution_added(False)
+_convolution_added(True)

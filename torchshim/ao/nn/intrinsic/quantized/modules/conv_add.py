@@ -28,14 +28,14 @@ class _ConvAdd(nnq.Conv2d):
 
 
 class ConvAdd2d(_ConvAdd):
-    """A `Conv2d` and a sum; PyTorch's engine for x86 refuses to run it."""
+    """A `Conv2d` and a sum; the engine has to be oneDNN."""
 
     _FLOAT_MODULE: Any = nni.ConvAdd2d
     _fused = "conv2d_add"
 
 
 class ConvAddReLU2d(_ConvAdd):
-    """A `Conv2d`, a sum and a ReLU; PyTorch's engine for x86 refuses to run it."""
+    """A `Conv2d`, a sum and a ReLU; the engine has to be oneDNN."""
 
     _FLOAT_MODULE: Any = nni.ConvAddReLU2d
     _fused = "conv2d_add_relu"

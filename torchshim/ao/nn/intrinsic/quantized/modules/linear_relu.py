@@ -42,7 +42,7 @@ class LinearReLU(nnq.Linear):
 
 
 class _Activated(nnq.Linear):
-    """A linear layer and an activation that PyTorch's engine for x86 does not run."""
+    """A linear layer and an activation that only the engine oneDNN has."""
 
     @classmethod
     def _options(cls, activation: Any) -> tuple[Any, ...]:

@@ -75,11 +75,6 @@ class ReferenceQuantizedModule(nn.Module):
         self.is_decomposed: bool = qparams.get("is_decomposed", False)
         self.weight_quant_min: int | None = qparams.get("quant_min")
         self.weight_quant_max: int | None = qparams.get("quant_max")
-        if self.is_decomposed:
-            raise NotImplementedError(
-                "reference layers with is_decomposed=True are not supported: there is "
-                "no torch.ops.quantized_decomposed"
-            )
 
     def _scheme(self) -> tuple[Any, ...]:
         for name in ("weight_scale", "weight_zero_point"):
@@ -88,12 +83,24 @@ class ReferenceQuantizedModule(nn.Module):
         kind = self.weight_qscheme, self.weight_dtype
         return *kind, self.weight_scale, self.weight_zero_point, self.weight_axis_int
 
+    @property
+    def _range(self) -> tuple[int | None, int | None]:
+        return self.weight_quant_min, self.weight_quant_max
+
     def get_weight(self) -> Any:
         """The weight, rounded."""
+        if self.is_decomposed:
+            return _quantize_and_dequantize_weight_decomposed(
+                self.weight, *self._scheme(), *self._range
+            )
         return _quantize_and_dequantize_weight(self.weight, *self._scheme())
 
     def get_quantized_weight(self) -> Any:
-        """The weight, quantized."""
+        """The weight, quantized; as plain integers where that was asked for."""
+        if self.is_decomposed:
+            return _quantize_weight_decomposed(
+                self.weight, *self._scheme(), *self._range
+            )
         return _quantize_weight(self.weight, *self._scheme())
 
     def _save_to_state_dict(
@@ -125,6 +132,79 @@ class ReferenceQuantizedModule(nn.Module):
             unexpected_keys,
             error_msgs,
         )
+
+
+_INTEGERS = {"quint8": torchshim.uint8, "qint8": torchshim.int8}
+_INTEGERS["qint32"] = torchshim.int32
+
+
+def _integers(
+    weight_qscheme: Any, weight_dtype: Any, low: int | None, high: int | None
+) -> tuple[Any, int, int]:
+    """The dtype of the codes of a weight, the least and the greatest of them."""
+    known = weight_qscheme in (_PER_TENSOR, *_PER_CHANNEL)
+    if not known or weight_dtype.name not in _INTEGERS:
+        raise ValueError(
+            f"Unsupported dtype and qscheme: {weight_dtype}, {weight_qscheme}"
+        )
+    kind = _INTEGERS[weight_dtype.name]
+    if low is None or high is None:
+        limits = torchshim.iinfo(kind)
+        return kind, limits.min, limits.max
+    return kind, low, high
+
+
+def _along_axis(weight: Any, qscheme: Any, axis: int, *parts: Any) -> list[Any]:
+    """Scale and zero point as they broadcast over a weight."""
+    if qscheme == _PER_TENSOR:
+        return list(parts)
+    shape = [1] * weight.dim()
+    shape[axis] = -1
+    return [part.view(shape) for part in parts]
+
+
+def _quantize_weight_decomposed(
+    weight: Any,
+    weight_qscheme: Any,
+    weight_dtype: Any,
+    weight_scale: Any,
+    weight_zero_point: Any,
+    weight_axis: int,
+    weight_quant_min: int | None,
+    weight_quant_max: int | None,
+) -> Any:
+    """The codes of a weight, as plain integers."""
+    ends = weight_quant_min, weight_quant_max
+    kind, low, high = _integers(weight_qscheme, weight_dtype, *ends)
+    parts = weight_scale, weight_zero_point
+    scale, zero = _along_axis(weight, weight_qscheme, weight_axis, *parts)
+    steps = (weight.float() * (1.0 / scale.float())).round() + zero
+    return steps.clamp(low, high).to(kind)
+
+
+def _dequantize_weight_decomposed(
+    weight: Any,
+    weight_qscheme: Any,
+    weight_dtype: Any,
+    weight_scale: Any,
+    weight_zero_point: Any,
+    weight_axis: int,
+    weight_quant_min: int | None,
+    weight_quant_max: int | None,
+) -> Any:
+    """What the codes of a weight stand for."""
+    _integers(weight_qscheme, weight_dtype, weight_quant_min, weight_quant_max)
+    parts = weight_scale, weight_zero_point
+    scale, zero = _along_axis(weight, weight_qscheme, weight_axis, *parts)
+    return (weight.float() - zero) * scale.float()
+
+
+def _quantize_and_dequantize_weight_decomposed(weight: Any, *said: Any) -> Any:
+    """A weight, rounded as its scheme says; as it is where there is none."""
+    if said[0] not in (_PER_TENSOR, *_PER_CHANNEL):
+        return weight
+    codes = _quantize_weight_decomposed(weight, *said)
+    return _dequantize_weight_decomposed(codes, *said)
 
 
 def _quantize_weight(
