@@ -107,6 +107,24 @@ def interpolate(
     return _average(F.interpolate, input, *options)
 
 
+@handles("grid_sample")
+def grid_sample(
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Any:
+    """As `torch.nn.functional.grid_sample` of images, bilinear."""
+    if input.dtype.name != "quint8" or input.dim() != 4:
+        refuse("aten::grid_sampler_2d")
+    if mode != "bilinear":
+        raise RuntimeError(
+            "_grid_sampler_2d_cpu_quantized(): only bilinear interpolation supported"
+        )
+    return _average(F.grid_sample, input, grid, mode, padding_mode, align_corners)
+
+
 @public
 def quantized_max_pool1d(
     input: Any,
