@@ -130,7 +130,7 @@ class Op:
     inplace_check: Callable[..., Any] | None
     inplace_gradient_check: Callable[..., Any] | None
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str]
-    castable: str | tuple[str, ...]
+    castable: str | Callable[..., str] | tuple[str, ...]
     method: bool | str
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
@@ -256,7 +256,7 @@ def op(
     inplace_check: Callable[..., Any] | None = None,
     inplace_gradient_check: Callable[..., Any] | None = None,
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str] | None = None,
-    castable: str | tuple[str, ...] = (),
+    castable: str | Callable[..., str] | tuple[str, ...] = (),
     method: bool | str = True,
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
@@ -314,7 +314,7 @@ def op(
       `out`; "unfollowed": as "exact", and autograd takes it for an operator without a
       derivative. Or a function of the arguments that gives True or a text.
     - `castable`: the error for an `out=` of a dtype that the result can't be cast to,
-      where PyTorch has another one than usual.
+      where PyTorch has another one than usual; or a function that gives it.
     - `named_result`: the names of the fields, for several results.
     - `mutates`: the parameters whose tensors the results replace, see `Writing.mutate`.
 

@@ -123,6 +123,8 @@ def _check_out(
         raise RuntimeError(castable_text.format(want=want, have=have))
     if callable(text):
         text = text(*args)
+    if callable(castable_text):
+        castable_text = castable_text(*args)
     if text in ("asked", "computed"):
         at = [p.name for p in op.params].index("dtype")
         text = "exact" if args[at] is not None else True

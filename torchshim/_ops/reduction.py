@@ -88,15 +88,17 @@ def _check_mean(input: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
     _asked(input, dim, keepdim, dtype if dtype and dtype.is_floating_point else None)
 
 
+def _uncastable_mean(input: Any, dim: Any, keepdim: bool, dtype: Any) -> str:
+    text = "mean.dtype_out(): input types" if dim is ALL else "result type Float"
+    return text + " can't be cast to the desired output type {have.scalar_name}"
+
+
 @op(
     grad_fn=_numbered("Mean"),
     saves=(),
     typecheck=_check_mean,
     out="asked",
-    castable=(
-        "mean.dtype_out(): input types can't be cast to the desired output "
-        "type {have.scalar_name}"
-    ),
+    castable=_uncastable_mean,
     shape=_shapes.reduced,
 )
 def mean(
