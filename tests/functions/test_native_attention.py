@@ -1,6 +1,6 @@
 """What layers of attention compute in inference, in one call."""
 
-from tests.oracle import case, evaluate
+from tests.oracle import attempt, case, evaluate
 
 NAMES = """
 torch.manual_seed(0)
@@ -70,3 +70,15 @@ def inference(torch, line):
     found = evaluate(torch, line, **names)
     for part in found if isinstance(found, tuple) else (found,):
         yield part.unbind() if getattr(part, "is_nested", False) else part
+
+
+@case(warnings=False)
+def kernels_for_nested_tensors(torch):
+    F, attention = torch.nn.functional, torch.nn.attention
+    n = torch.nested.nested_tensor([torch.ones(2, 2, 4), torch.ones(2, 3, 4)])
+    yield torch._fused_sdp_choice(n, n, n), torch._fused_sdp_choice(n, n, n, None, 0.5)
+    with attention.sdpa_kernel(attention.SDPBackend.FLASH_ATTENTION):
+        yield attempt(torch._fused_sdp_choice, n, n, n)
+        yield attempt(F.scaled_dot_product_attention, n, n, n)
+    with attention.sdpa_kernel(attention.SDPBackend.MATH):
+        yield F.scaled_dot_product_attention(n, n, n).unbind()

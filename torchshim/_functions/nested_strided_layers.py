@@ -20,6 +20,7 @@ from torchshim._functions.nested_strided import (
     strided,
     to_padded,
 )
+from torchshim._functions.nn_attention import no_kernel, sdp_switches
 from torchshim._tensor import Tensor
 
 # Products -----------------------------------------------------------------------------
@@ -211,6 +212,7 @@ def attention(
             "_scaled_dot_product_attention: Nested tensors for query / key are not "
             "supported when is_causal=True"
         )
+    _choice(func, query)
     if attn_mask is not None or dropout_p or enable_gqa:
         refuse("scaled_dot_product_attention with a mask, dropout or enable_gqa")
     long, wide = greatest(query), greatest(key)
@@ -222,6 +224,16 @@ def attention(
     laid = query._arrangement
     sizes = columns(laid, *laid.sizes.T[:-1], value._arrangement.sizes[:, -1])
     return from_padded(made, Arrangement(sizes))
+
+
+def _choice(func: Any, query: Any, *args: Any, **kwargs: Any) -> int:
+    """The number of the one kernel that PyTorch has for these on the CPU."""
+    if query.device.type == "cpu" and not sdp_switches["math"]:
+        raise no_kernel(sdp_switches["flash"])
+    return 0
+
+
+handles("_fused_sdp_choice")(_choice)
 
 
 def seen(key: Any, ndim: int) -> Any:

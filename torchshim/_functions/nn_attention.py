@@ -45,13 +45,18 @@ def check_kernels(
         found = sdp_switches["flash"]
         fused = is_fused(query, key, value, attn_mask, enable_gqa, alone=True)
         fits = not dropout_p and query.dtype.is_floating_point and fused
-    if not found:
-        raise RuntimeError(
-            "No viable backend for scaled_dot_product_attention was found. This is "
-            "likely due to turning off both the math kernel and the fused kernels."
-        )
-    if not fits:
-        raise RuntimeError("No available kernel.  Aborting execution.")
+    if not (found and fits):
+        raise no_kernel(found)
+
+
+def no_kernel(found: bool) -> RuntimeError:
+    """PyTorch's error where no kernel is allowed, or none that is `found` fits."""
+    if found:
+        return RuntimeError("No available kernel.  Aborting execution.")
+    return RuntimeError(
+        "No viable backend for scaled_dot_product_attention was found. This is "
+        "likely due to turning off both the math kernel and the fused kernels."
+    )
 
 
 def is_fused(
