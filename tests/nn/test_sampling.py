@@ -353,3 +353,12 @@ def test_wrong_lengths_are_told_without_a_read():
         lose((6, 5), (3, 3))
     with pytest.raises(RuntimeError, match="size at least 9 at dimension 1"):
         lose(torchshim.tensor([5, 5]), torchshim.tensor([3, 9]))
+
+
+@case.over(mode=["nearest", "nearest-exact"], size=[160, 150])
+def gradients_of_enlarged_images_are_added_up_in_float32(torch, mode, size):
+    x = torch.tensor([[[1.0, 2.0]]], dtype=torch.bfloat16, requires_grad=True)
+    out = torch.nn.functional.interpolate(x, size=(size,), mode=mode)
+    steps = torch.arange(float(size)).sin().bfloat16().view(1, 1, size)
+    out.backward(steps + 1)
+    yield x.grad

@@ -19,6 +19,7 @@ from torchshim._ops._common import (
     INT,
     refuse,
     refuse_half,
+    widened,
 )
 from torchshim._ops._formats import channels_layout
 from torchshim._ops.matmul import PRECISION
@@ -267,7 +268,7 @@ def upsample_nearest(
     """Each output element takes the input's nearest."""
     _check_sizes(input, sizes)
     _check_kernel(input, sizes, "nearest", False)
-    x = input
+    x = widened(input)  # in which the gradient is added up
     for i, (out, scale) in enumerate(zip(sizes, scales, strict=True)):
         axis, size = i + 2, input.shape[i + 2]
         at = _nearest_at(size, out, scale, exact)
@@ -276,7 +277,7 @@ def upsample_nearest(
             x = jnp.repeat(x, times, axis)
         else:
             x = jnp.take(x, at, axis)
-    return x
+    return x.astype(input.dtype)
 
 
 def _source(
