@@ -134,3 +134,28 @@ def compared(torch):
     torch.testing.assert_close(q, q.clone())
     far = torch.quantize_per_tensor(x * 2, 0.5, 1, torch.quint8)
     yield shown(attempt(torch.testing.assert_close, q, far))
+
+
+@case(warnings=False).lines("""
+F.batch_norm(q, torch.ones(2), torch.ones(2))
+F.layer_norm(q, (4,))
+F.instance_norm(q)
+F.group_norm(q, 1)
+F.conv2d(q, torch.ones(2, 2, 1, 1))
+F.conv_transpose2d(q, torch.ones(2, 2, 1, 1))
+F.linear(q, torch.ones(4, 4))
+F.softmax(q, 1)
+F.log_softmax(q, 1)
+F.silu(q)
+q + q
+q * q
+q - q
+q @ q
+torch.exp(q)
+q.sum()
+""")
+def refused_by_name(torch, line):
+    """Which operator an error names; what follows differs."""
+    q = torch.quantize_per_tensor(torch.ones(1, 2, 4, 4), 0.5, 0, torch.quint8)
+    found = attempt(eval, line, {"torch": torch, "q": q, "F": torch.nn.functional})
+    return type(found).__name__, str(found).partition(" backend.")[0]

@@ -88,11 +88,26 @@ class PerChannel(NamedTuple):
 Scheme = PerTensor | PerChannel
 
 
+# The operators within functions that models call most, which PyTorch's errors name.
+_WITHIN = {
+    **dict.fromkeys(("batch_norm", "layer_norm", "instance_norm"), "native_batch_norm"),
+    **{
+        "conv2d": "_slow_conv2d_forward",
+        "conv_transpose2d": "slow_conv_transpose2d.out",
+    },
+    **{"linear": "mm.out", "mm": "mm.out", "softmax": "_softmax.out"},
+    **dict.fromkeys(("log_softmax", "cross_entropy"), "_log_softmax.out"),
+    **dict.fromkeys(("matmul", "bmm"), "bmm.out"),
+    **{name: f"{name}.out" for name in ("add", "mul", "silu", "exp", "sub", "div")},
+    **{"group_norm": "var_mean.correction", "sum": "sum.IntList_out"},
+}
+
+
 def refuse(name: str) -> NoReturn:
     """Raises for what quantized tensors do not support."""
-    name = name if ":" in name else f"aten::{name}"
+    name = name if ":" in name else f"aten::{_WITHIN.get(name, name)}"
     raise NotImplementedError(
-        f"Could not run '{name}' with arguments from the 'QuantizedCPU' backend: it is "
+        f"Could not run '{name}' with arguments from the 'QuantizedCPU' backend. It is "
         "not supported for quantized tensors, use dequantize()"
     )
 

@@ -234,13 +234,22 @@ class QuantizationTestCase(TestCase):
             torch.jit.script(orig_mod),
             torch.jit.trace(orig_mod, calib_data[0]),
         ):
-            self._checkModuleCorrectnessAgainstOrig(orig_mod, made, calib_data)
-            file = io.BytesIO()
-            torch.jit.save(made, file)
-            file.seek(0)
-            loaded = torch.jit.load(file)
-            if check_save_load:
-                self._checkModuleCorrectnessAgainstOrig(orig_mod, loaded, calib_data)
+            self._checkScriptable(orig_mod, made, calib_data, check_save_load)
+
+    def _checkScriptable(
+        self,
+        orig_mod: Any,
+        script_mod: Any,
+        calib_data: Any,
+        check_save_load: bool = False,
+    ) -> None:
+        self._checkModuleCorrectnessAgainstOrig(orig_mod, script_mod, calib_data)
+        file = io.BytesIO()
+        torch.jit.save(script_mod, file)
+        file.seek(0)
+        loaded = torch.jit.load(file)
+        if check_save_load:
+            self._checkModuleCorrectnessAgainstOrig(orig_mod, loaded, calib_data)
 
     def _checkModuleCorrectnessAgainstOrig(
         self, orig_mod: Any, test_mod: Any, calib_data: Any
