@@ -107,6 +107,18 @@ def interpolate(
     return _average(F.interpolate, input, *options)
 
 
+@handles("upsample_nearest")
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """As `torch.nn.functional.upsample_nearest`."""
+    return interpolate(input, size, scale_factor)
+
+
+@handles("upsample_bilinear")
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """As `torch.nn.functional.upsample_bilinear`."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
 @handles("grid_sample")
 def grid_sample(
     input: Any,
