@@ -237,7 +237,8 @@ _LARGEST_HALF = 65504.0
 
 def _halved(weight: Any) -> Any:
     with untracked():
-        held = weight.detach().clamp(-_LARGEST_HALF, _LARGEST_HALF)
+        held = weight.detach().nan_to_num(nan=-_LARGEST_HALF)
+        held = held.clamp(-_LARGEST_HALF, _LARGEST_HALF)
         return held.half().float()
 
 
