@@ -254,3 +254,19 @@ def fused(torch):
     yield _text(made)
     made = A.fuse_modules(model, ["6"], fuser_func=lambda found, *_: [nn.Identity()])
     yield _text(made[6])
+
+
+@case(warnings=False)
+def scripted(torch):
+    """Scripted models of integers go through files."""
+    A = torch.ao.quantization
+    model = A.QuantWrapper(torch.nn.Sequential(torch.nn.Conv2d(1, 1, 1)))
+    model.qconfig = A.default_qconfig
+    ready, x = _quiet(A.prepare, model.eval()), torch.ones(1, 1, 2, 2)
+    ready(x)
+    made = _quiet(A.convert, ready)
+    for each in (torch.jit.script(made), torch.jit.trace(made, x)):
+        file = io.BytesIO()
+        torch.jit.save(each, file)
+        file.seek(0)
+        yield torch.equal(torch.jit.load(file)(x), made(x))

@@ -61,7 +61,18 @@ _PICKLE = SimpleNamespace(__name__="pickle", Pickler=_Pickler)
 
 
 def _scripted(module: Module) -> Module:
+    _complete(module)
     return wrapped(module, {})
+
+
+def _complete(module: Module) -> None:
+    """Adds what a `__setstate__` left out: that of quantized convolutions is short."""
+    if "_parameters" not in vars(module):
+        held = dict(vars(module))
+        Module.__init__(module)
+        vars(module).update(held)
+    for child in module.children():
+        _complete(child)
 
 
 def _found(module: str, name: str) -> Any:
