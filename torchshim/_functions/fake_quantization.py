@@ -12,7 +12,8 @@ from torchshim._structseq import structseq
 _Helper = structseq("_fused_moving_avg_obs_fq_helper", ("output", "mask"))
 
 
-def _observed(
+@public
+def _fused_moving_avg_obs_fq_helper(
     input: Any,
     observer_on: Any,
     fake_quant_on: Any,
@@ -24,9 +25,10 @@ def _observed(
     quant_min: int,
     quant_max: int,
     ch_axis: int,
-    per_row_fake_quant: bool,
-    symmetric_quant: bool,
-) -> tuple[Any, Any]:
+    per_row_fake_quant: bool = False,
+    symmetric_quant: bool = False,
+) -> Any:
+    """As `fused_moving_avg_obs_fake_quant`, and which elements were not cut off."""
     if ch_axis >= input.dim():
         raise RuntimeError(
             "Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()"
@@ -81,15 +83,8 @@ def _observed(
     )
     scale.copy_(made[0])
     zero_point.copy_(made[1])
-    return fns.faked_if(
-        input,
-        fake_quant_on,
-        scale,
-        zero_point,
-        per_row_fake_quant,
-        quant_min,
-        quant_max,
-    )
+    limits = per_row_fake_quant, quant_min, quant_max
+    return _Helper(fns.faked_if(input, fake_quant_on, scale, zero_point, *limits))
 
 
 @public
@@ -129,7 +124,7 @@ def fused_moving_avg_obs_fake_quant(
     """
     if not input.numel():
         return input.clone()
-    return _observed(
+    return _fused_moving_avg_obs_fq_helper(
         input,
         observer_on,
         fake_quant_on,
@@ -144,39 +139,3 @@ def fused_moving_avg_obs_fake_quant(
         per_row_fake_quant,
         symmetric_quant,
     )[0]
-
-
-@public
-def _fused_moving_avg_obs_fq_helper(
-    input: Any,
-    observer_on: Any,
-    fake_quant_on: Any,
-    running_min: Any,
-    running_max: Any,
-    scale: Any,
-    zero_point: Any,
-    averaging_const: float,
-    quant_min: int,
-    quant_max: int,
-    ch_axis: int,
-    per_row_fake_quant: bool = False,
-    symmetric_quant: bool = False,
-) -> Any:
-    """As `fused_moving_avg_obs_fake_quant`, and which elements were not cut off."""
-    return _Helper(
-        _observed(
-            input,
-            observer_on,
-            fake_quant_on,
-            running_min,
-            running_max,
-            scale,
-            zero_point,
-            averaging_const,
-            quant_min,
-            quant_max,
-            ch_axis,
-            per_row_fake_quant,
-            symmetric_quant,
-        )
-    )

@@ -119,12 +119,12 @@ def _check_out(
     op: Any, result: Tensor, out: Tensor, args: Any, text: Any, castable_text: Any
 ) -> None:
     want, have = result._tmeta.dtype, out._tmeta.dtype
+    if callable(castable_text):
+        castable_text = castable_text(*args)
     if text == "exact" and castable_text and not castable(want, have):
         raise RuntimeError(castable_text.format(want=want, have=have))
     if callable(text):
         text = text(*args)
-    if callable(castable_text):
-        castable_text = castable_text(*args)
     if text in ("asked", "computed"):
         at = [p.name for p in op.params].index("dtype")
         text = "exact" if args[at] is not None else True

@@ -55,10 +55,10 @@ def _check_call(
 ) -> None:
     kernel = "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams"
     check_fixed(kernel, scale=scale, zero_point=zero_point)
-    check_range(input, zero_point, quant_min, quant_max, "tensor_cachemask_kernel")
+    _check_range(input, zero_point, quant_min, quant_max, "tensor_cachemask_kernel")
 
 
-def check_range(
+def _check_range(
     input: Any, zero_point: Any, quant_min: int, quant_max: int, kernel: str
 ) -> None:
     if quant_min > quant_max:
@@ -119,7 +119,7 @@ def by_numbers(
     )
 
 
-def check_channels(
+def _check_channels(
     input: Any,
     scale: Any,
     zero_point: Any,
@@ -158,7 +158,7 @@ def check_channels(
         )
     if axis < 0:
         raise RuntimeError("`axis` must be between 0 and number of dimensions of input")
-    check_range(input, zero_point, quant_min, quant_max, "channel_cachemask_cpu")
+    _check_range(input, zero_point, quant_min, quant_max, "channel_cachemask_cpu")
 
 
 _ZERO_DTYPES = ("int32", "float32", "float16")
@@ -180,7 +180,7 @@ def _zero_points(
     layout=first_layout,
     out=False,
     curved=False,
-    typecheck=check_channels,
+    typecheck=_check_channels,
     checks=_zero_points,
 )
 def fake_quantize_per_channel_affine(
@@ -212,7 +212,7 @@ def _learnable_call(
     for given in (scale, zero_point):
         if not given.shape:
             raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    check_range(input, zero_point, quant_min, quant_max, "tensor_cachemask_kernel")
+    _check_range(input, zero_point, quant_min, quant_max, "tensor_cachemask_kernel")
 
 
 @jax.custom_jvp
@@ -289,7 +289,7 @@ def _learnable_channels(
     quant_max: int,
     grad_factor: float,
 ) -> None:
-    check_channels(input, scale, zero_point, axis, quant_min, quant_max, learned=True)
+    _check_channels(input, scale, zero_point, axis, quant_min, quant_max, learned=True)
 
 
 @op(

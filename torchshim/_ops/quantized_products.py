@@ -20,6 +20,14 @@ _INNER: dict[str, Any] = {
 _SMALLEST = 6.1e-5  # below it products with the scale lose all digits
 
 
+def is_exact(terms: int, reach: int) -> bool:
+    """Whether float32 holds sums of so many products of steps exactly.
+
+    Steps of inputs are 255 at most, those of weights `reach`.
+    """
+    return terms * 255 * reach <= 1 << 24
+
+
 def chosen(least: Array, most: Array, reduce_range: bool) -> tuple[Array, Array]:
     """The scales (float32) and codes of zero with which 8 bits reach so far.
 

@@ -14,15 +14,13 @@ import jax.numpy as jnp
 from torchshim._core.op import Array, op
 from torchshim._ops._recurrence import GRU, LSTM, Cell, State, scan
 from torchshim._ops.matmul import PRECISION
-from torchshim._ops.quantized_products import all_steps, scaled
+from torchshim._ops.quantized_products import all_steps, is_exact, scaled
 from torchshim._ops.recurrent import _layer
 
 _INNER: dict[str, Any] = {
     **{"namespaces": (), "method": False, "out": False},
     **{"differentiable": False, "saves": ()},
 }
-# The most that a step of an input is; sums up to here are exact in float32.
-_REACH, _EXACT = 255, 1 << 24
 
 Linear = Callable[[Array], Array]
 
@@ -37,11 +35,9 @@ def _linear(
 
     def linear(x: Array) -> Array:
         steps, scale = all_steps(x, reduce_range)
-        if steps.shape[-1] * _REACH * reach > _EXACT:
-            wide = steps.astype(jnp.float64), weight.T.astype(jnp.float64)
-        else:
-            wide = steps, weight.T
-        sums = jnp.matmul(*wide, precision=PRECISION)
+        kind = jnp.float32 if is_exact(steps.shape[-1], reach) else jnp.float64
+        parts = steps.astype(kind), weight.T.astype(kind)
+        sums = jnp.matmul(*parts, precision=PRECISION)
         return scaled(sums, scale, scales, bias, -1)
 
     return linear

@@ -125,62 +125,56 @@ _Binary = Callable[[Any, Any, bool, PerTensor], Any]
 _ByNumber = Callable[[Any, float, bool], Any]
 
 
-def _number(value: Any) -> float:
-    return float(value)
+def _declare(name: str, by_tensor: _Binary, by_number: _ByNumber, relu: bool) -> None:
+    """The operators of one name: of tensors, of a number, with `out`."""
+    end = "_relu" if relu else ""
+
+    def binary(
+        qa: Any,
+        qb: Any = None,
+        scale: Any = None,
+        zero_point: Any = None,
+        *,
+        b: Any = None,
+        out: Any = None,
+    ) -> Any:
+        """Of two quantized tensors, by the scale of the result; or of a number."""
+        qb = b if qb is None else qb
+        if not is_quantized(qb) and not hasattr(qb, "dtype"):
+            made = by_number(qa, float(qb), relu)
+        elif not is_quantized(qa) and not hasattr(qa, "dtype"):
+            made = by_number(qb, float(qa), relu)
+        else:
+            check_backend(qa, f"quantized::{name}")
+            asked = out._scheme if out is not None else (scale, zero_point)
+            if None in asked:
+                raise RuntimeError(
+                    f"quantized::{name}() is missing value for argument 'scale'."
+                )
+            made = by_tensor(qa, qb, relu, result_scheme(*asked))
+        return made if out is None else copy_(out, made)
+
+    def scalar(qa: Any, b: Any) -> Any:
+        """Of a quantized tensor and a number; the result has its own scheme."""
+        return by_number(qa, float(b), relu)
+
+    def written(qa: Any, qb: Any, out: Any) -> Any:
+        """Of two quantized tensors, by the scale of `out`, which takes it."""
+        return copy_(out, by_tensor(qa, qb, relu, per_tensor(out)))
+
+    def scalar_out(qa: Any, b: Any, out: Any) -> Any:
+        """Of a quantized tensor and a number, in the place of `out`."""
+        return copy_(out, by_number(qa, float(b), relu))
+
+    operator(f"{name}{end}")(binary)
+    operator(f"{name}{end}_out")(written)
+    operator(f"{name}_scalar{end}")(scalar)
+    operator(f"{name}_scalar{end}_out")(scalar_out)
 
 
-def _declare(name: str, by_tensor: _Binary, by_number: _ByNumber) -> None:
-    """The operators of one name: of tensors, of a number, with `out`, with a ReLU."""
-    for relu in (False, True):
-        end = "_relu" if relu else ""
-
-        def binary(
-            qa: Any,
-            qb: Any = None,
-            scale: Any = None,
-            zero_point: Any = None,
-            *,
-            b: Any = None,
-            out: Any = None,
-            relu: bool = relu,
-        ) -> Any:
-            """Of two quantized tensors, by the scale of the result; or of a number."""
-            qb = b if qb is None else qb
-            if not is_quantized(qb) and not hasattr(qb, "dtype"):
-                made = by_number(qa, _number(qb), relu)
-            elif not is_quantized(qa) and not hasattr(qa, "dtype"):
-                made = by_number(qb, _number(qa), relu)
-            else:
-                check_backend(qa, f"quantized::{name}")
-                asked = out._scheme if out is not None else (scale, zero_point)
-                if None in asked:
-                    raise RuntimeError(
-                        f"quantized::{name}() is missing value for argument 'scale'."
-                    )
-                made = by_tensor(qa, qb, relu, result_scheme(*asked))
-            return made if out is None else copy_(out, made)
-
-        def scalar(qa: Any, b: Any, relu: bool = relu) -> Any:
-            """Of a quantized tensor and a number; the result has its own scheme."""
-            return by_number(qa, _number(b), relu)
-
-        def written(qa: Any, qb: Any, out: Any, relu: bool = relu) -> Any:
-            """Of two quantized tensors, by the scale of `out`, which takes it."""
-            made = by_tensor(qa, qb, relu, per_tensor(out))
-            return copy_(out, made)
-
-        def scalar_out(qa: Any, b: Any, out: Any, relu: bool = relu) -> Any:
-            """Of a quantized tensor and a number, in the place of `out`."""
-            return copy_(out, by_number(qa, _number(b), relu))
-
-        operator(f"{name}{end}")(binary)
-        operator(f"{name}{end}_out")(written)
-        operator(f"{name}_scalar{end}")(scalar)
-        operator(f"{name}_scalar{end}_out")(scalar_out)
-
-
-_declare("add", _added, _add_number)
-_declare("mul", _multiplied, _multiply_number)
+for _relu in (False, True):
+    _declare("add", _added, _add_number, _relu)
+    _declare("mul", _multiplied, _multiply_number, _relu)
 
 
 @operator("matmul")

@@ -171,13 +171,8 @@ def quantize_per_tensor_dynamic(input: Any, dtype: Any, reduce_range: bool) -> A
     _check_floats(input, "Quantize only works on Float Tensor, got {}")
     if not input.numel():
         input.min()  # raises
-    with untracked():
-        least, most = float(input.min()), float(input.max())
-    scheme = chosen(least, most, dtype, reduce_range)
+    scheme = _chosen_for(input, dtype, reduce_range)
     return quantize_per_tensor(input, scheme.scale, scheme.zero_point, dtype)
-
-
-_QUINT8 = next(dtype for dtype in CODES if dtype.name == "quint8")
 
 
 @public
@@ -190,10 +185,14 @@ def _choose_qparams_per_tensor(
     >>> torch._choose_qparams_per_tensor(torch.tensor([-1.0, 1.55]))[1]
     100
     """
+    scale, zero_point = _chosen_for(input, dtypes.NAMES["quint8"], reduce_range)
+    return scale, zero_point
+
+
+def _chosen_for(input: Any, dtype: Any, reduce_range: bool) -> PerTensor:
     with untracked():
         least, most = float(input.min()), float(input.max())
-    found = chosen(least, most, _QUINT8, reduce_range)
-    return found.scale, found.zero_point
+    return chosen(least, most, dtype, reduce_range)
 
 
 def chosen(least: float, most: float, dtype: Any, reduce_range: bool) -> PerTensor:

@@ -55,16 +55,9 @@ def _packed_rows(packed: Any, name: str) -> Rows:
     return rows
 
 
-def _byte_rows(weight: Any) -> Rows:
+def _byte_rows(bits: int) -> Callable[[Any], Rows]:
     """Of a tensor of bytes that has scale and bias at the end of each row."""
 
-    def rows(at: Any) -> Any:
-        return _decoded_bytes(weight.index_select(0, at), 8)
-
-    return rows
-
-
-def _bit_rows(bits: int) -> Callable[[Any], Rows]:
     def of(weight: Any) -> Rows:
         def rows(at: Any) -> Any:
             return _decoded_bytes(weight.index_select(0, at), bits)
@@ -74,11 +67,11 @@ def _bit_rows(bits: int) -> Callable[[Any], Rows]:
     return of
 
 
-def _check_indices(indices: Any, name: str) -> None:
+def _check_indices(indices: Any) -> None:
     if indices.dtype not in (dtypes.int32, dtypes.int64):
         raise RuntimeError(
             f"Expect 32 or 64 bit indices, but found {indices.dtype.scalar_name} "
-            f"instead."
+            "instead."
         )
 
 
@@ -90,7 +83,7 @@ def _embedding(name: str) -> None:
                 "qembedding/qembedding_bag operator supports 1 or 2d indices, got "
                 f"{indices.dim()}"
             )
-        _check_indices(indices, name)
+        _check_indices(indices)
         with untracked():
             made = _packed_rows(weight, name)(indices.reshape(-1))
             return made.view(*indices.shape, -1)
@@ -114,8 +107,11 @@ def _bag(name: str, rows_of: Callable[[Any], Rows]) -> None:
         compressed_indices_mapping: Any = None,
         include_last_offset: bool = False,
     ) -> Any:
-        """Sums of rows of a weight, in float32; rows that were pruned are zero."""
-        _check_indices(indices, name)
+        """Sums of rows of a weight, in float32; rows that were pruned are zero.
+
+        `mode` and `scale_grad_by_freq` change nothing, in PyTorch neither.
+        """
+        _check_indices(indices)
         rows, flat = rows_of(weight), indices.reshape(-1)
         if indices.dim() not in (1, 2):
             raise RuntimeError(
@@ -159,9 +155,8 @@ def _bag(name: str, rows_of: Callable[[Any], Rows]) -> None:
 
 for _name in ("embedding_bag_byte", "embedding_bag_4bit"):
     _bag(_name, lambda weight, name=_name: _packed_rows(weight, name))
-_bag("embedding_bag_byte_rowwise_offsets", _byte_rows)
-for _bits in (2, 4):
-    _bag(f"embedding_bag_{_bits}bit_rowwise_offsets", _bit_rows(_bits))
+for _kind, _bits in (("2bit", 2), ("4bit", 4), ("byte", 8)):
+    _bag(f"embedding_bag_{_kind}_rowwise_offsets", _byte_rows(_bits))
 
 # Rows as bytes: codes, then scale and bias of float32 or halves -----------------------
 

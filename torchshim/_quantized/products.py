@@ -17,6 +17,7 @@ from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, channels_last_3d
 from torchshim._core.record import untracked
 from torchshim._derived import fns
+from torchshim._ops.quantized_products import is_exact
 from torchshim._quantized.construct import quantize_per_tensor_dynamic
 from torchshim._quantized.packed import (
     Conv2dWeight,
@@ -38,8 +39,6 @@ from torchshim._quantized.tensor import (
     quantized,
 )
 
-# The greatest step of an input of 8 bits; sums up to here are exact in float32.
-_REACH, _EXACT = 255, 1 << 24
 _QUINT8 = dtypes.NAMES["quint8"]
 
 
@@ -100,7 +99,7 @@ def linear_unpack(W_prepack: Any) -> tuple[Any, Any]:
 
 def _sums(steps: Any, weight: Any) -> Any:
     """The exact products of steps of an input and of a weight."""
-    if steps.shape[-1] * _REACH * weight.reach <= _EXACT:
+    if is_exact(steps.shape[-1], weight.reach):
         return fns.linear(steps, weight.steps())
     return fns.linear(steps.double(), weight.steps().double())
 
@@ -433,9 +432,9 @@ def _convolved(packed: ConvWeight, steps: Any) -> Any:
     terms = kernel.numel() // kernel.shape[0]
     if packed._transpose:
         terms = kernel.numel() // (kernel.shape[1] * packed._groups)
-    if terms * _REACH * weight.reach <= _EXACT:
+    if is_exact(terms, weight.reach):
         return _plain(packed, steps, kernel)
-    if terms * _REACH * 16 <= _EXACT:
+    if is_exact(terms, 16):
         high = (kernel / 16).floor()
         low = _plain(packed, steps, kernel - high * 16)
         return _plain(packed, steps, high).double() * 16 + low

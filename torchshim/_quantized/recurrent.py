@@ -165,7 +165,8 @@ def quantized_lstm(
     """An LSTM with weights of integers: its outputs, the last hidden and cell states.
 
     Takes a padded batch, or rows of packed sequences and their `batch_sizes`; `params`
-    are the weights of the layers, in both directions if there are two.
+    are the weights of the layers, in both directions if there are two. `dtype` and
+    `use_dynamic` change nothing, in PyTorch neither.
 
     >>> import torchshim as torch
     >>> m = torch.ao.nn.quantized.dynamic.LSTM(3, 2)

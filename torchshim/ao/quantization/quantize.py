@@ -468,7 +468,8 @@ def convert(
     `mapping` has the class for each class; `is_reference` has layers that round their
     weights and compute with elements. `convert_custom_config_dict` has an
     `observed_to_quantized_custom_module_class`. With `use_precomputed_fake_quant` the
-    scales of weights are those that training left.
+    scales of weights of linear layers are those that training left; as in PyTorch,
+    other layers find theirs anew.
 
     https://docs.pytorch.org/docs/2.13/generated/torch.ao.quantization.convert.html
 

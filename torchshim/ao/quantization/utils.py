@@ -430,8 +430,28 @@ def scales_and_zero_points(
     `middle`: the zero point of symmetric codes, if that is not of the dtype.
     """
     if not check_min_max_valid(min_val, max_val):
-        made = {"device": min_val.device.type}
-        return torch.tensor([1.0], **made), torch.tensor([0], **made)
+        return _unseen(min_val)
+    given = min_val, max_val, quant_min, quant_max, dtype, eps, customized, qscheme
+    return _of_range(*given, middle)
+
+
+def _unseen(min_val: Any) -> tuple[Any, Any]:
+    """The scale and zero point where no range was seen."""
+    made = {"device": min_val.device.type}
+    return torch.tensor([1.0], **made), torch.tensor([0], **made)
+
+
+def _of_range(
+    min_val: Any,
+    max_val: Any,
+    quant_min: int,
+    quant_max: int,
+    dtype: Any,
+    eps: Any,
+    customized: bool,
+    qscheme: Any,
+    middle: int | None = None,
+) -> tuple[Any, Any]:
     low = torch.min(min_val, torch.zeros_like(min_val))
     high = torch.max(max_val, torch.zeros_like(max_val))
     codes = float(quant_max - quant_min)
@@ -473,17 +493,10 @@ def determine_qparams(
     (tensor([0.0118], dtype=torch.float64), tensor([85]))
     """
     if not check_min_max_valid(min_val, max_val):
-        made = {"device": min_val.device.type}
-        return torch.tensor([1.0], **made), torch.tensor([0], **made)
-    scale, zero_point = scales_and_zero_points(
-        min_val,
-        max_val,
-        quant_min,
-        quant_max,
-        dtype,
-        eps.to(min_val.device),
-        has_customized_qrange,
-        qscheme,
+        return _unseen(min_val)
+    limits = quant_min, quant_max, dtype, eps.to(min_val.device)
+    scale, zero_point = _of_range(
+        min_val, max_val, *limits, has_customized_qrange, qscheme
     )
     return scale.to(torch.double), zero_point.to(torch.int64)
 

@@ -76,7 +76,7 @@ class ReferenceQuantizedModule(nn.Module):
         self.weight_quant_min: int | None = qparams.get("quant_min")
         self.weight_quant_max: int | None = qparams.get("quant_max")
 
-    def _scheme(self) -> tuple[Any, ...]:
+    def _scheme(self) -> tuple[Any, Any, Any, Any, int]:
         for name in ("weight_scale", "weight_zero_point"):
             if not isinstance(getattr(self, name), torchshim.Tensor):
                 raise AssertionError(f"{name} must be a Tensor")
