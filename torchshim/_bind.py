@@ -461,6 +461,8 @@ def in_place(op: Op) -> Op:
         "writes": True,
         "out": False,
         "results": "tensor",
+        # Nothing in `torch.special` writes in place.
+        "namespaces": tuple(s for s in op.namespaces if s != "special"),
     }
     if isinstance(op.inplace, Mapping):
         fields |= op.inplace

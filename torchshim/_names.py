@@ -98,8 +98,6 @@ class Derived:
         self.by_name |= {twin.name: writer for twin, writer in writers.pairs}
         written = [f"{name}_" for name in names]
         for space in dict.fromkeys(s for op in twins for s in op.namespaces):
-            if space == "special":  # Nothing there writes in place.
-                continue
             function = writers.of(lambda op, s=space: s in op.namespaces)
             self.namespaces[space].update(self._under(written, function))
         pairs = [(twin, make(twin, spread=True)) for twin in twins if twin.method]
