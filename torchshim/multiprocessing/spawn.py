@@ -12,7 +12,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torchshim import _warnings as warnings
@@ -184,6 +183,8 @@ def start_processes(
         return process
 
     if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START) == "1":
+        from concurrent.futures import ThreadPoolExecutor  # a millisecond
+
         with ThreadPoolExecutor(max_workers=nprocs) as threads:
             processes = list(threads.map(start, range(nprocs)))
     else:
