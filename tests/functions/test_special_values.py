@@ -265,3 +265,76 @@ def ranges_of_histograms_are_checked_first(torch):
     for x in (torch.ones(3).bool(), torch.ones(3).int(), torch.ones(3) * 1j):
         yield attempt(torch.histc, x, min=2, max=1), attempt(torch.histc, x)
         yield attempt(torch.histc, x, min=float("nan"))
+
+
+@case.over(
+    "a.exp()",
+    "a.expm1()",
+    "torch.where(a < 0, a.exp(), 1)",
+    "F.smooth_l1_loss(a, b)",
+    "F.smooth_l1_loss(a, b, beta=0.5)",
+    "F.huber_loss(a, b, reduction='sum')",
+    "F.rrelu(a)",
+    "F.hardswish(a)",
+    "torch.det(torch.diag(a[:2].clamp(min=-2)))",
+    "F.interpolate(a[None, None], scale_factor=2, mode='linear')",
+    "F.interpolate(a.expand(1, 1, 3, 4), size=(2, 5), mode='bilinear')",
+)
+def gradients_beside_what_is_not_finite(torch, text):
+    names = {**NAMES, "torch": torch, "F": torch.nn.functional}
+    for first, second in (
+        ([1, NAN, -2, 0.5], [1, 1, 1, 1]),
+        ([90, -INF, 0, 2], [1] * 4),
+    ):
+        a = torch.tensor(first, dtype=torch.float32, requires_grad=True)
+        b = torch.tensor(second, dtype=torch.float32, requires_grad=True)
+        result = eval(text, {**names, "a": a, "b": b})
+        yield result, torch.autograd.grad(result.sum(), (a, b), allow_unused=True)
+
+
+@case
+def infinite_distances(torch):
+    a = torch.tensor([[INF], [1.0], [-INF], [0.0]])
+    yield torch.cdist(a, torch.tensor([[2.0], [-1.0]]), p=INF)
+
+
+@case
+def gradients_beside_tiny_divisors(torch):
+    for kind in (torch.float32, torch.float64):
+        for scale in (1e-20, 1e-5, 1e25):
+            a = torch.tensor([1.0, -2.0, 0.5], dtype=kind).mul(scale).requires_grad_()
+            b = torch.tensor([1.0, 1.0, -4.0], dtype=kind).mul(scale).requires_grad_()
+            (a / b).sum().backward()
+            yield a.grad, b.grad
+        x = torch.tensor([0, 1e-25, -1e-20, 1e-4, 1.0], dtype=kind, requires_grad=True)
+        yield torch.autograd.grad(torch.sinc(x)[:3].sum(), x)
+
+
+@case.over("none", "sum", "mean")
+def classes_without_weight(torch, reduction):
+    for value in (NAN, INF, -INF, 1.0):
+        x = torch.tensor([[value, 1.0, 2.0], [3.0, 1.0, 2.0]], requires_grad=True)
+        weight = torch.tensor([0.0, 1.0, 2.0])
+        for goal in ([0, 1], [-100, 1], [2, 0]):
+            for smoothing in (0.0, 0.1):
+                loss = torch.nn.functional.cross_entropy(
+                    x,
+                    torch.tensor(goal),
+                    weight,
+                    reduction=reduction,
+                    label_smoothing=smoothing,
+                )
+                yield loss, torch.autograd.grad(loss.sum(), x)
+
+
+@case.over(0.5, NAN, -0.5, 1.5)
+def probabilities_are_checked(torch, value):
+    x = torch.tensor([0.25, value], requires_grad=True)
+    y = torch.tensor([1.0, 0.25], requires_grad=True)
+    loss = torch.nn.functional.binary_cross_entropy
+    yield attempt(lambda: loss(x, y).item())
+    yield attempt(lambda: loss(y, x).item())
+    if value == 0.5:
+        sure = torch.tensor([0.0, 1.0, 0.25], requires_grad=True)
+        goal = torch.tensor([0.0, 1.0, 0.5], requires_grad=True)
+        yield torch.autograd.grad(loss(sure, goal), (sure, goal))

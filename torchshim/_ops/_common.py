@@ -117,11 +117,25 @@ def quotient(a: Any, b: Any) -> Any:
     it sees nothing of the operands; on the CPU it fuses behind the barrier all the
     same. Elsewhere it may not, and PyTorch multiplies by reciprocals, too.
     """
+    dtype, shape = jnp.result_type(a, b), jnp.broadcast_shapes(*map(jnp.shape, (a, b)))
+    return _quotient(*(jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (a, b)))
+
+
+@jax.custom_jvp
+def _quotient(a: Array, b: Array) -> Array:
     if platform() != "cpu":
         return jnp.true_divide(a, b)
-    dtype, shape = jnp.result_type(a, b), jnp.broadcast_shapes(*map(jnp.shape, (a, b)))
-    a, b = (jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (a, b))
     return jax.lax.optimization_barrier(a) / jax.lax.optimization_barrier(b)
+
+
+@_quotient.defjvp
+def _quotient_jvp(primals: Any, tangents: Any) -> Any:
+    # As PyTorch's: no square of the divisor, which may be infinite, or 0. XLA would
+    # make one of two quotients that it sees.
+    (a, b), (da, db) = primals, tangents
+    value = _quotient(a, b)
+    by_a, by_b = jax.lax.div(da, b), jax.lax.div(jax.lax.optimization_barrier(value), b)
+    return value, jax.lax.sub(by_a, jax.lax.mul(db, by_b))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

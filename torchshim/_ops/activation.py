@@ -268,7 +268,7 @@ def hardsigmoid(input: Array) -> Array:
 def hardswish(input: Array) -> Array:
     """Each element times its `hardsigmoid`."""
     floating_only(input, "hardswish_cpu")
-    low = jnp.where(input < 3, input, 0)
+    low = jnp.where(jnp.abs(input) < 3, input, 0)
     inside = jnp.where(input < 3, quotient(low * (low + 3), 6), input)
     return jnp.where(input <= -3, jax.lax.stop_gradient(input) * 0, inside)
 
@@ -426,4 +426,4 @@ def prelu(input: Array, weight: Array) -> Array:
 def rrelu_with_noise(input: Array, noise: Array) -> Array:
     """Each element, those that are not positive times their noise."""
     floating_only(input, "rrelu_with_noise_out_cpu")
-    return jnp.where(input <= 0, input * noise, input)
+    return jnp.where(input > 0, input, input * noise)

@@ -42,7 +42,11 @@ def _det(A: Array) -> Array:
     check_floating(A, "linalg.det", "lu_cpu")
     if not A.shape[-1]:
         return jnp.ones(A.shape[:-2], A.dtype) + A.sum((-2, -1))
-    return jnp.linalg.det(A)
+    value = jnp.linalg.det(A)
+    # Where it is NaN its gradient would be zeros.
+    unknown = jnp.isnan(value)
+    factor = jnp.where(unknown, jnp.nan, 1)[..., None, None]
+    return jnp.where(unknown, (A * factor).sum((-2, -1)), value)
 
 
 @_linalg(

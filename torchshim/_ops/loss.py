@@ -97,7 +97,7 @@ def smooth_l1_loss(
     if is_known(beta) and beta == 0:
         return reduced(jnp.abs(z), reduction)
     # Where |z| is beta or more PyTorch differentiates |z| with beta's sign rule.
-    near = jnp.abs(z) < beta
+    near = ~(jnp.abs(z) >= beta)  # NaN, too, so that its gradient is NaN
     square = quotient(0.5 * jnp.square(jnp.where(near, z, 0)), beta)
     return reduced(jnp.where(near, square, jnp.abs(z) - 0.5 * beta), reduction)
 
@@ -121,7 +121,7 @@ def huber_loss(
     broadcast_shapes(input.shape, target.shape)
     floating_only(input, "huber_cpu")
     z = input - target
-    near = jnp.abs(z) <= delta
+    near = ~(jnp.abs(z) > delta)  # NaN, too
     square = 0.5 * jnp.square(jnp.where(near, z, 0))
     return reduced(
         jnp.where(near, square, delta * (jnp.abs(z) - 0.5 * delta)), reduction
@@ -194,12 +194,11 @@ def _bce(x: Array, t: Array) -> Array:
 
 @_bce.defjvp
 def _bce_jvp(primals: Any, tangents: Any) -> Any:
-    # PyTorch bounds the denominator, not the logarithms.
+    # PyTorch bounds the denominator, not the logarithms, and nothing for the target.
     x, t = primals
     dx, dt = tangents
-    low = jnp.asarray(-100, x.dtype)
     by_x = (x - t) / jnp.maximum((1 - x) * x, jnp.asarray(1e-12, x.dtype))
-    by_t = jnp.maximum(jnp.log1p(-x), low) - jnp.maximum(jnp.log(x), low)
+    by_t = jnp.log(1 - x) - jnp.log(x)
     return _bce(x, t), by_x * dx + by_t * dt
 
 
@@ -208,7 +207,7 @@ def _bce_checks(
 ) -> list[Check]:
     return [
         Check(
-            ((x < 0) | (x > 1)).any(),
+            ~((x >= 0) & (x <= 1)).all(),
             RuntimeError,
             f"all elements of {name} should be between 0 and 1",
         )
@@ -442,12 +441,11 @@ def nll_loss(
     x = widened(input)
     picked = jnp.where(_chosen(x, target), x, 0).sum(_class_dim(x))
     from_zero = reduction != "none" or x.ndim == 1  # as PyTorch's sums begin
-    if weight is None and reduction != "mean":
-        counted = target.reshape(picked.shape) != ignore_index
-        loss = _negated(jnp.where(counted, picked, 0), from_zero)
-    else:
+    counted = target.reshape(picked.shape) != ignore_index
+    if weight is not None or reduction == "mean":
         each = _weights(x, target, weight, ignore_index)
-        loss = _negated(jnp.where(each == 0, 0, picked * each), from_zero)
+        picked = picked * each
+    loss = _negated(jnp.where(counted, picked, 0), from_zero)
     if reduction == "sum":
         loss = loss.sum()
     elif reduction == "mean":
@@ -481,8 +479,8 @@ def smoothed_nll_loss(
     classes = x.shape[dim]
     each = _weights(x, target, weight, ignore_index)
     picked = jnp.where(_chosen(x, target), x, 0).sum(dim)
-    nll = -jnp.where(each == 0, 0, picked * each)
-    counted = target.reshape(nll.shape) != ignore_index
+    counted = target.reshape(picked.shape) != ignore_index
+    nll = -jnp.where(counted, picked * each, 0)
     if weight is None:
         spread = -x.sum(dim)
     else:

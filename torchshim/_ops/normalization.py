@@ -535,13 +535,21 @@ def cdist(
 def _distance(z: Array, p: float) -> Array:
     if not is_known(p) or p != math.inf:
         return p_norm(z, p, (z.ndim - 1,)).squeeze(-1)
-    size = jnp.where(z < 0, -z, z)
-    largest = jax.lax.stop_gradient(jnp.max(size, -1, keepdims=True, initial=0))
+    return _largest(z)
+
+
+@jax.custom_jvp
+def _largest(z: Array) -> Array:
+    return jnp.max(jnp.abs(z), -1, initial=0)
+
+
+@_largest.defjvp
+def _largest_jvp(primals: Any, tangents: Any) -> Any:
     # Each of several largest differences gets the whole gradient, unless it is 0.
-    change = jnp.where(
-        (size == largest) & (z != 0), size - jax.lax.stop_gradient(size), 0
-    )
-    return largest[..., 0] + change.sum(-1)
+    (z,), (dz,) = primals, tangents
+    largest = _largest(z)
+    hit = (jnp.abs(z) == largest[..., None]) | jnp.isnan(z)
+    return largest, (jnp.where(hit, jnp.sign(z), 0) * dz).sum(-1)
 
 
 def _euclidean(a: Array, b: Array) -> Array:

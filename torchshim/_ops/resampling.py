@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -291,16 +292,25 @@ def _source(
     return found if cubic else np.maximum(found, 0)
 
 
-def _linear_weights(size: int, out: int, scale: Any, corners: bool) -> np.ndarray:
+class _Taps(NamedTuple):
+    """Which elements of a line each output is made of, and their weights: (out, k)."""
+
+    places: np.ndarray
+    weights: np.ndarray
+
+    def matrix(self, size: int) -> np.ndarray:
+        """The weights of all elements: (out, size)."""
+        found = np.zeros((len(self.places), size))
+        np.add.at(found, (np.arange(len(found))[:, None], self.places), self.weights)
+        return found
+
+
+def _linear_taps(size: int, out: int, scale: Any, corners: bool) -> _Taps:
     at = _source(size, out, scale, corners, False)
     low = np.minimum(np.floor(at).astype(np.int64), size - 1)
-    high = np.minimum(low + 1, size - 1)
     part = np.clip(at - low, 0, 1)
-    matrix = np.zeros((out, size))
-    rows = np.arange(out)
-    np.add.at(matrix, (rows, low), 1 - part)
-    np.add.at(matrix, (rows, high), part)
-    return matrix
+    places = np.stack([low, np.minimum(low + 1, size - 1)], 1)
+    return _Taps(places, np.stack([1 - part, part], 1))
 
 
 def _cubic(t: np.ndarray, a: float = -0.75) -> np.ndarray:
@@ -310,18 +320,13 @@ def _cubic(t: np.ndarray, a: float = -0.75) -> np.ndarray:
     return np.where(t <= 1, near, np.where(t < 2, far, 0))
 
 
-def _cubic_weights(size: int, out: int, scale: Any, corners: bool) -> np.ndarray:
-    at = _source(size, out, scale, corners, True)
-    low = np.floor(at).astype(np.int64)
-    matrix = np.zeros((out, size))
-    rows = np.arange(out)
-    for k in range(-1, 3):
-        place = np.clip(low + k, 0, size - 1)
-        np.add.at(matrix, (rows, place), _cubic(at - (low + k)))
-    return matrix
+def _cubic_taps(size: int, out: int, scale: Any, corners: bool) -> _Taps:
+    at = _source(size, out, scale, corners, True)[:, None]
+    near = np.floor(at).astype(np.int64) + np.arange(-1, 3)
+    return _Taps(np.clip(near, 0, size - 1), _cubic(at - near))
 
 
-def _smooth_weights(size: int, out: int, scale: Any, corners: bool, kind: str) -> Any:
+def _smooth_taps(size: int, out: int, scale: Any, corners: bool, kind: str) -> _Taps:
     """Antialiased: the filter is as wide as the input's elements per output's."""
     if corners:
         ratio = (size - 1) / (out - 1) if out > 1 else 0.0
@@ -329,20 +334,59 @@ def _smooth_weights(size: int, out: int, scale: Any, corners: bool, kind: str) -
         ratio = 1.0 / scale if scale is not None and scale > 0 else size / out
     stretch = max(ratio, 1.0)
     reach = {"linear": 1.0, "cubic": 2.0, "lanczos": 3.0}[kind] * stretch
-    matrix = np.zeros((out, size))
-    for i in range(out):
-        centre = ratio * (i + 0.5)
-        low = max(int(centre - reach + 0.5), 0)
-        high = min(int(centre + reach + 0.5), size)
-        t = (np.arange(low, high) - centre + 0.5) / stretch
-        if kind == "linear":
-            w = np.maximum(1 - np.abs(t), 0)
-        elif kind == "cubic":
-            w = _cubic(t, -0.5)
-        else:
-            w = np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
-        matrix[i, low:high] = w / w.sum() if w.sum() else w
-    return matrix
+    centre = ratio * (np.arange(out)[:, None] + 0.5)
+    low = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
+    high = np.minimum((centre + reach + 0.5).astype(np.int64), size)
+    places = low + np.arange(max((high - low).max(), 1))
+    within = places < high
+    t = (places - centre + 0.5) / stretch
+    if kind == "linear":
+        w = np.maximum(1 - np.abs(t), 0)
+    elif kind == "cubic":
+        w = _cubic(t, -0.5)
+    else:
+        w = np.where(np.abs(t) < 3, np.sinc(t) * np.sinc(t / 3), 0)
+    w = np.where(within, w, 0)
+    total = w.sum(1, keepdims=True)
+    # Lines shorter than the longest repeat a place of theirs, without weight.
+    places = np.where(within, places, np.minimum(low, size - 1))
+    return _Taps(places, w / np.where(total == 0, 1, total))
+
+
+def _weighted(x: Array, axis: int, matrix: np.ndarray) -> Array:
+    product = jnp.tensordot(
+        x, jnp.asarray(matrix, x.dtype), ((axis,), (1,)), precision=PRECISION
+    )
+    return jnp.moveaxis(product, -1, axis)
+
+
+def _interpolated(x: Array, axis: int, taps: _Taps) -> Array:
+    """Weighted sums along an axis: a product, which is faster than taking elements.
+
+    In the product NaN and infinity would reach all elements of a line.
+    """
+    size = x.shape[axis]
+    matrix, k = taps.matrix(size), taps.places.shape[1]
+
+    def taken(x: Array) -> Array:
+        along = [1] * x.ndim
+        along[axis] = -1
+        weights = jnp.asarray(taps.weights, x.dtype)
+        return sum(
+            jnp.take(x, taps.places[:, j], axis) * weights[:, j].reshape(along)
+            for j in range(k)
+        )
+
+    @jax.custom_jvp
+    def line(x: Array) -> Array:
+        finite = jnp.isfinite(x).all()
+        return lax.cond(finite, lambda x: _weighted(x, axis, matrix), taken, x)
+
+    @line.defjvp
+    def _slope(primals: Any, tangents: Any) -> Any:
+        return line(*primals), _weighted(*tangents, axis, matrix)
+
+    return line(x)
 
 
 def _name(kind: str, n: int) -> str:
@@ -385,25 +429,19 @@ def upsample_smooth(
     for i, (out, scale) in reversed(steps) if pixels else steps:
         axis, size = i + 2, input.shape[i + 2]
         if antialias:
-            matrix = _smooth_weights(size, out, scale, align_corners, kind)
+            taps = _smooth_taps(size, out, scale, align_corners, kind)
         elif out == size and (align_corners or scale in (None, 1.0)):
             continue
         elif kind == "cubic":
-            matrix = _cubic_weights(size, out, scale, align_corners)
+            taps = _cubic_taps(size, out, scale, align_corners)
         else:
-            matrix = _linear_weights(size, out, scale, align_corners)
-        unit = 1
-        if pixels:
-            matrix, unit = _fixed_point(matrix)
-        x = jnp.moveaxis(
-            jnp.tensordot(
-                x, jnp.asarray(matrix, x.dtype), ((axis,), (1,)), precision=PRECISION
-            ),
-            -1,
-            axis,
-        )
-        if pixels:
-            x = jnp.clip(jnp.floor((x + unit // 2) / unit), 0, 255)
+            taps = _linear_taps(size, out, scale, align_corners)
+        if not pixels:
+            x = _interpolated(x, axis, taps)
+            continue
+        matrix, unit = _fixed_point(taps.matrix(size))
+        x = _weighted(x, axis, matrix)
+        x = jnp.clip(jnp.floor((x + unit // 2) / unit), 0, 255)
     return x.astype(input.dtype)
 
 

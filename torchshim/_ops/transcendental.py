@@ -56,7 +56,20 @@ _SPECIAL = ("torch", "special")
 @_unary("Exp", "result")
 def exp(input: Array) -> Array:
     """e raised to each element."""
-    return rounded(_branches.exp, input)
+    return _exp(input)
+
+
+@jax.custom_jvp
+def _exp(x: Array) -> Array:
+    return rounded(_branches.exp, x)
+
+
+@_exp.defjvp
+def _exp_jvp(primals: Any, tangents: Any) -> Any:
+    # By the result, which is infinite where a wider one is not yet.
+    (x,), (dx,) = primals, tangents
+    result = _exp(x)
+    return result, dx * result
 
 
 @_unary("Exp2", "result", namespaces=_SPECIAL)
@@ -102,7 +115,19 @@ def _exp2_jvp(primals: Any, tangents: Any) -> Any:
 @_unary("Expm1", "result", namespaces=_SPECIAL)
 def expm1(input: Array) -> Array:
     """`exp(input) - 1`, exact near zero."""
-    return rounded(jnp.expm1, input)
+    return _expm1(input)
+
+
+@jax.custom_jvp
+def _expm1(x: Array) -> Array:
+    return rounded(jnp.expm1, x)
+
+
+@_expm1.defjvp
+def _expm1_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    result = _expm1(x)
+    return result, dx * (result + 1)
 
 
 @_unary("Log", "input")
@@ -402,9 +427,25 @@ def hypot(input: Array, other: Array) -> Array:
 )
 def sinc(input: Array) -> Array:
     """`sin(pi * input) / (pi * input)`, 1 at zero."""
-    at_zero = input == 0
-    angle = np.asarray(np.pi, input.dtype) * jnp.where(at_zero, 1, input)
+    return _sinc(input)
+
+
+@jax.custom_jvp
+def _sinc(x: Array) -> Array:
+    at_zero = x == 0
+    angle = np.asarray(np.pi, x.dtype) * jnp.where(at_zero, 1, x)
     return jnp.where(at_zero, 1, _trigonometric.sin(angle) / angle)
+
+
+@_sinc.defjvp
+def _sinc_jvp(primals: Any, tangents: Any) -> Any:
+    # No quotient by a square, which is 0 for more numbers than zero.
+    (x,), (dx,) = primals, tangents
+    result = _sinc(x)
+    at_zero = x * x == 0
+    cosine = _trigonometric.cos(np.asarray(np.pi, x.dtype) * x)
+    slope = (cosine - result) / jnp.where(at_zero, 1, x)
+    return result, dx * jnp.where(at_zero, 0, slope)
 
 
 @_unary("Deg2Rad", "")
