@@ -206,6 +206,13 @@ def convolutions_of_the_dispatcher(torch):
     y, v = x.view(1, 2, 5, 5, 1), torch.arange(4.0).view(1, 2, 2, 1, 1)
     yield nn.slow_conv3d(y, v, [2, 1, 1]), nn.slow_conv_dilated3d(y, v, [2, 1, 1])
     yield nn.slow_conv_transpose3d(y, v.view(2, 1, 2, 1, 1), [2, 1, 1])
+    for wrong in ([], [1], [1, 1, 1, 1]):
+        yield attempt(lambda wrong=wrong: nn.thnn_conv2d(x, w, wrong))
+        yield attempt(lambda wrong=wrong: nn.thnn_conv2d(x, w, [2, 2], None, wrong))
+        yield attempt(lambda wrong=wrong: nn.thnn_conv2d(x, w, 2, None, 1, wrong))
+        yield attempt(lambda wrong=wrong: nn.slow_conv3d(y, v, wrong))
+        yield attempt(lambda wrong=wrong: nn.slow_conv3d(y, v, [2, 1, 1], None, wrong))
+        yield attempt(lambda wrong=wrong: nn.slow_conv_dilated2d(x, w, wrong))
 
 
 @case

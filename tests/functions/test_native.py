@@ -207,6 +207,9 @@ def empty_memory_is_written_to(torch):
     x = torch.from_numpy(np.empty((0, 4)))
     x[:, 1::2] *= 1
     yield x, torch.ones(0, 1).expand(0, 4).add_(1)
+    # What may be done twice is.
+    row = torch.tensor([[0.0, 0.3, 0.7]]).expand(2, 3)
+    yield torch.nn.functional.threshold_(row, 0.5, 2.0), row
 
 
 @case.lines("""

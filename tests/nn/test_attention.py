@@ -469,3 +469,21 @@ def functions_that_a_script_replaced(torch, need_weights, width):
         for name, original in originals.items():
             setattr(functional, name, original)
     yield called
+
+
+@case
+def rows_that_see_nothing_in_inference(torch):
+    torch.manual_seed(0)
+    x = torch.rand(2, 3, 4)
+    padding = torch.tensor([[False, False, True], [True, True, True]])
+    hidden = torch.tensor([[0, 1, 1], [1, 1, 1], [1, 1, 0]]) == 1
+    layer = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    encoder = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            for weights in (False, True):
+                yield layer(x, x, x, padding, weights)[0].detach()
+                yield layer(x, x, x, padding, weights, hidden)[0].detach()
+                yield layer(x, x, x, None, weights, hidden)
+            yield encoder(x, src_key_padding_mask=padding).isnan()
+            yield encoder(x, hidden).isnan()

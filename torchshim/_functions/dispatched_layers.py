@@ -167,6 +167,22 @@ def unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> Any:
 # -- convolutions that PyTorch computes in its own kernels ---------------------------
 
 
+_DILATED = {"stride": "strides", "padding": "pads", "dilation": "dilations"}
+
+
+def _check_lengths(name: str, ndim: int, sizes: dict[str, Any]) -> None:
+    """Raises, in a kernel's words, where not each dimension is given a size."""
+    for what, given in sizes.items():
+        if isinstance(given, int) or (n := len(given)) == ndim:
+            continue
+        if name == "thnn_conv2d":
+            raise RuntimeError(f"2D {what} expected")
+        if name.startswith("slow_conv_dilated"):
+            told = f"{_DILATED.get(what, 'kernel sizes')} length should be {ndim}"
+            raise RuntimeError(f"{told}, but got {n}")
+        raise RuntimeError(f"It is expected {what} equals to {ndim}, but got size {n}")
+
+
 def _convolution(name: str, ndim: int, transposed: bool, *last: str) -> None:
     options = ("bias", "stride", "padding", *last)
 
@@ -180,6 +196,8 @@ def _convolution(name: str, ndim: int, transposed: bool, *last: str) -> None:
         if len(given) > len(options):
             raise TypeError(f"{name}() was given too many arguments")
         named |= zip(options, given, strict=False)
+        sizes = {key: value for key, value in named.items() if key != "bias"}
+        _check_lengths(name, ndim, {"kernel_size": kernel_size, **sizes})
         size = [kernel_size] * ndim if isinstance(kernel_size, int) else kernel_size
         if tuple(size) != tuple(weight.shape[2:]):
             raise RuntimeError(

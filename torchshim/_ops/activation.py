@@ -329,6 +329,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
     grad_fn="ThresholdBackward0",
     saves=("input",),
     inplace=True,
+    overlaps=True,
     name="threshold",
     method=False,
     fits=("threshold", "value"),

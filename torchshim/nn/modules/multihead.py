@@ -161,6 +161,8 @@ class MultiheadAttention(Module):
             # The same object stays the same: self-attention needs one product then.
             given = {id(x): x.transpose(1, 0) for x in (query, key, value)}
             query, key, value = (given[id(x)] for x in (query, key, value))
+        # A row that sees nothing is NaN in PyTorch's kernel, as in what gives weights.
+        weighed = need_weights or (fused and bool(masks))
         output, weights = F.multi_head_attention_forward(
             query,
             key,
@@ -177,7 +179,7 @@ class MultiheadAttention(Module):
             self.out_proj.bias,
             training=self.training,
             key_padding_mask=key_padding_mask,
-            need_weights=need_weights,
+            need_weights=weighed,
             attn_mask=attn_mask,
             use_separate_proj_weight=not self._qkv_same_embed_dim,
             q_proj_weight=self.q_proj_weight,
@@ -188,7 +190,8 @@ class MultiheadAttention(Module):
         )
         if transposed:
             output = output.transpose(1, 0)
-        return (output.contiguous() if fused else output), weights
+        output = output.contiguous() if fused else output
+        return output, weights if need_weights else None
 
     def _why_not_nested(self, query: Any, key: Any, value: Any, mask: Any) -> str:
         """Why PyTorch has no kernel here, which nested tensors need."""
@@ -250,7 +253,8 @@ class MultiheadAttention(Module):
     def _is_fused(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
         """Whether PyTorch takes its kernel for inference here.
 
-        Its results are the same, but contiguous, and it leaves `is_causal` alone.
+        Its results are the same, but contiguous, it leaves `is_causal` alone, and rows
+        that see nothing are NaN.
         """
         return (
             not self.training

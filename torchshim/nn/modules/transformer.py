@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -396,10 +395,7 @@ class TransformerEncoderLayer(Module):
         if src.dim() == 3 and self._is_fused(src):
             # PyTorch's kernel takes masks for truth values.
             src_mask, src_key_padding_mask = (
-                None
-                if m is None
-                else torchshim.zeros_like(m).masked_fill(m != 0, -math.inf)
-                for m in (src_mask, src_key_padding_mask)
+                None if m is None else m != 0 for m in (src_mask, src_key_padding_mask)
             )
             is_causal = False
         masks = src_mask, src_key_padding_mask, is_causal

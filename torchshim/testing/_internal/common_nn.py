@@ -159,12 +159,20 @@ def _test_bfloat16_ops(
     prec: float = 1e-2,
     scale_factor: Any = None,
 ) -> None:
-    """A module gives nearly the same in bfloat16 as in float32, gradients too."""
-    first = torch.randn(inp_dims, dtype=torch.float32, device=device)
-    first = first if scale_factor is None else first * scale_factor
-    wide = first.clone().requires_grad_()
-    small = first.bfloat16().requires_grad_()
-    expected, found = op(wide), op(small)
+    """A module gives nearly the same in bfloat16 as in float32, gradients too.
+
+    Scaled values are uniform, and in bfloat16 from the start: rounding moves large
+    ones by more than a softmax takes.
+    """
+    if scale_factor is None:
+        wide = torch.randn(inp_dims, dtype=torch.float32, device=device)
+    else:
+        scaled = torch.rand(inp_dims, dtype=torch.bfloat16, device=device)
+        wide = (scaled * scale_factor).float()
+    wide.requires_grad_()
+    small = wide.detach().bfloat16().requires_grad_()
+    expected = op(wide)
+    found = op.bfloat16()(small)
     test_case.assertEqual(expected, found, atol=prec, rtol=prec, exact_dtype=False)
     vector = torch.randn_like(expected)
     expected.backward(vector)
