@@ -7,7 +7,9 @@ from typing import Any
 from torchshim._core.op import REGISTRY
 from torchshim._functions import decompositions as _decompositions
 from torchshim._functions import linalg as _linalg
+from torchshim._functions.fake_quantization import Helper as _Helper
 from torchshim._functions.histogram import Histogramdd as _Histogramdd
+from torchshim._functions.native_attention import Flash as _Flash
 from torchshim._structseq import result_type
 
 
@@ -21,6 +23,7 @@ def _kinds() -> dict[str, Any]:
     for kind in (parts.Svd, parts.Lu, parts.Unpacked):
         kinds += [kind, parts.written_kind(kind)]
     kinds += [_linalg.Lstsq, _linalg.LstsqOut, _Histogramdd]
+    kinds += [_Helper, _Flash, parts.Infos]
     return {kind.__name__: kind for kind in kinds}
 
 

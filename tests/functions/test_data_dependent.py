@@ -295,3 +295,17 @@ def searches_among_bools(torch):
     yield attempt(torch.searchsorted, bools, True)
     yield attempt(torch.bucketize, bools, bools)
     yield torch.searchsorted(torch.tensor([1, 2]), bools)
+
+
+@case
+def rows_that_a_mask_keeps(torch):
+    w = torch.arange(8.0).view(4, 2).requires_grad_()
+    mask = torch.tensor([True, False, True, True])
+    prune = torch._rowwise_prune
+    yield prune(w, mask, torch.int32), prune(w.long(), mask, torch.int64)
+    yield prune(w, ~mask.view(2, 2), torch.int64), prune(w[:0], mask[:0], torch.int32)
+    yield attempt(prune, w[0], mask[:2], torch.int32)
+    yield attempt(prune, w, mask[:3], torch.int32)
+    yield attempt(prune, w, mask, torch.int8)
+    yield attempt(prune, w, mask.int(), torch.int32)
+    yield attempt(prune, w > 3, mask, torch.int32)

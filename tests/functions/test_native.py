@@ -110,6 +110,8 @@ attempt(torch.lobpcg, torch.eye(4), k=2)
 str(torch.FloatStorage)
 torch.return_types.qr_out.__name__, torch.return_types.triangular_solve_out.n_fields
 torch.return_types.max.__name__, isinstance(x.max(0), torch.return_types.max)
+torch.return_types._lu_with_info.n_fields
+torch.return_types._fused_moving_avg_obs_fq_helper.__match_args__
 torch._VF._add_relu(x - 3, 1), torch._VF._add_relu_(x - 3, x, alpha=0.5)
 torch._weight_norm(T([[1j]]), T([[2.0]]), 0)
 torch._fused_sdp_choice(s, s, s), torch._fused_sdp_choice(s, s, s, dropout_p=0.5)

@@ -188,6 +188,42 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     return result if out is None else _written(out, result)
 
 
+@public(name="_rowwise_prune")
+def rowwise_prune(
+    weight: Tensor, mask: Tensor, compressed_indices_dtype: dtypes.dtype
+) -> tuple[Tensor, Tensor]:
+    """The rows that a mask keeps, and of each row where it is among these, or -1.
+
+    Follows PyTorch's `_rowwise_prune`; both results are without a history.
+
+    >>> import torchshim as torch
+    >>> w, mask = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([True, False, True])
+    >>> torch._rowwise_prune(w, mask, torch.int32)
+    (tensor([[1.],
+            [3.]]), tensor([ 0, -1,  1], dtype=torch.int32))
+    """
+    if weight.dim() != 2:
+        raise RuntimeError("'weights' should have 2 dimensions.")
+    if mask.numel() != weight.size(0):
+        raise RuntimeError(
+            "Number of elements in 'mask' should be equivalent to the number of rows "
+            "in 'weights'."
+        )
+    if compressed_indices_dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError(
+            "compressed_indices_dtype should be either int(int32) or long(int64)."
+        )
+    if mask.dtype is not dtypes.bool_:
+        found = mask.dtype.scalar_name
+        raise RuntimeError(f"expected scalar type Bool but found {found}")
+    if weight.dtype is dtypes.bool_ or weight.dtype.is_complex:
+        raise _not_implemented("rowwise_prune_helper", weight)
+    kept = host_value(mask).reshape(-1)
+    places = np.where(kept, np.cumsum(kept) - 1, -1)
+    rows = fns.index_select(weight.detach(), 0, _made(np.flatnonzero(kept), mask))
+    return rows, _made(places.astype(compressed_indices_dtype.np), mask)
+
+
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     ndim = max(len(a), len(b))
     sizes = []

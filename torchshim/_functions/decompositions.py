@@ -16,7 +16,7 @@ from torchshim._tensor import Tensor
 Svd = structseq("svd", ("U", "S", "V"))
 Lu = structseq("linalg_lu", ("P", "L", "U"))
 Unpacked = structseq("lu_unpack", ("P", "L", "U"))
-_Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
+Infos = structseq("_lu_with_info", ("LU", "pivots", "info"))
 
 
 @functools.cache
@@ -78,7 +78,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
         "torch.linalg.lu_factor_ex(A, compute_pivots) "
         f"{_WHERE}BatchLinearAlgebra.cpp:2073.)"
     )
-    result: Any = _Infos(fns.lu_factor_ex(A, pivot=pivot))
+    result: Any = Infos(fns.lu_factor_ex(A, pivot=pivot))
     if not get_infos:
         result = tuple(result)[:2]
     if out is None:

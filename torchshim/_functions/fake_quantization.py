@@ -9,7 +9,7 @@ from torchshim._core import dtypes
 from torchshim._derived import fns, public
 from torchshim._structseq import structseq
 
-_Helper = structseq("_fused_moving_avg_obs_fq_helper", ("output", "mask"))
+Helper = structseq("_fused_moving_avg_obs_fq_helper", ("output", "mask"))
 
 
 @public
@@ -84,7 +84,7 @@ def _fused_moving_avg_obs_fq_helper(
     scale.copy_(made[0])
     zero_point.copy_(made[1])
     limits = per_row_fake_quant, quant_min, quant_max
-    return _Helper(fns.faked_if(input, fake_quant_on, scale, zero_point, *limits))
+    return Helper(fns.faked_if(input, fake_quant_on, scale, zero_point, *limits))
 
 
 @public

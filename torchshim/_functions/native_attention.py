@@ -19,7 +19,7 @@ from torchshim._functions.ranges import eye
 from torchshim._structseq import structseq
 from torchshim._tensor import Tensor
 
-_Flash = structseq(
+Flash = structseq(
     "_scaled_dot_product_flash_attention_for_cpu", ("output", "logsumexp")
 )
 _NAMESPACES = ("torch", "ops.aten")
@@ -122,7 +122,7 @@ def _scaled_dot_product_flash_attention_for_cpu(
     if is_causal:
         hidden = fns.triu(scores.new_ones(scores.shape[-2:], dtype=dtypes.bool_), 1)
         scores = fns.masked_fill(scores, hidden, -float("inf"))
-    return _Flash((output, fns.logsumexp(scores, -1).detach()))
+    return Flash((output, fns.logsumexp(scores, -1).detach()))
 
 
 # Inference of whole layers ------------------------------------------------------------
