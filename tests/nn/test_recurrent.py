@@ -304,3 +304,16 @@ def test_a_single_step_is_no_loop():
     gru = REGISTRY["gru_layer"].fn
     assert "scan" in str(jax.make_jaxpr(layer)(np.zeros((2, 2, 4), "float32")))
     assert "scan" not in str(jax.make_jaxpr(layer)(np.zeros((1, 2, 4), "float32")))
+
+
+@case.over(kind=("RNN", "LSTM", "GRU"))
+def tensors_on_two_devices(torch, kind):
+    def states(device):
+        h = torch.zeros(1, 1, 3, device=device)
+        return (h, h) if kind == "LSTM" else h
+
+    here, there = (getattr(torch.nn, kind)(2, 3, device=d) for d in ("cpu", "meta"))
+    x = torch.ones(4, 1, 2)
+    yield attempt(here, x.to("meta")), attempt(there, x)
+    yield attempt(here, x, states("meta")), attempt(there, x, states("cpu"))
+    yield there(x.to("meta"))[0].device

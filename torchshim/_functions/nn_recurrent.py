@@ -252,6 +252,18 @@ def _groups(given: dict[str, Any], lstm: bool, count: int) -> list[tuple[Any, ..
     return found
 
 
+def _check_devices(x: Tensor, states: Sequence[Tensor], params: Any) -> None:
+    """Raises where the input is on another device than a state or a parameter."""
+    device = x._tmeta.device
+    for kind, tensors in (("hidden", states), ("parameter", params)):
+        for t in tensors:
+            if (other := t._tmeta.device) is not device and other != device:
+                raise RuntimeError(
+                    f"Input and {kind} tensors are not at the same device, found input "
+                    f"tensor at {device} and {kind} tensor at {other}"
+                )
+
+
 def _through(
     layer: Callable[..., Any],
     given: dict[str, Any],
@@ -262,6 +274,7 @@ def _through(
     batch_sizes = given.get("batch_sizes")
     padded = batch_sizes is None
     x = given["input" if padded else "data"]
+    _check_devices(x, states, given["params"])
     batch_first = padded and given["batch_first"]
     layers, both = given["num_layers"], 1 + bool(given["bidirectional"])
     if batch_first:
