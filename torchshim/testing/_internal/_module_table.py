@@ -31,6 +31,15 @@ def _classes(*shape: int, below: int, least: int = 0) -> Given:
     return made
 
 
+def _repeated(times: int, given: Any) -> Given:
+    """The one row of another input, expanded to several."""
+
+    def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
+        return given(device, dtype, requires_grad).expand(times, -1)
+
+    return made
+
+
 def _between(low: float, high: float, *shape: int, data: bool = False) -> Given:
     def made(device: Any, dtype: Any, requires_grad: bool) -> Any:
         given = {"device": device, "dtype": dtype, "low": low, "high": high}
@@ -151,7 +160,7 @@ ROWS: tuple[Row, ...] = (
         *(_lengths(6, 5), _lengths(2, 1)),
     ),
     _row(nn.Embedding, _classes(2, 3, below=4), args=(4, 5)),
-    _row(nn.Embedding, _classes(2, 3, below=4), args=(4, 5), padding_idx=1),
+    _row(nn.Embedding, _repeated(3, _classes(1, 8, below=4)), args=(4, 5)),
     _row(nn.Linear, (3, 4), args=(4, 5)),
     _row(nn.Linear, (3, 4), args=(4, 5), bias=False),
     _row(nn.LazyLinear, (3, 4), args=(5,)),
