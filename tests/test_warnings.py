@@ -187,3 +187,17 @@ def filters_by_module(torch):
             "nothing",
         ):
             yield run.__name__, module, left(module, run)
+
+
+@case(warnings=False)
+def lines_of_writes_to_expanded_tensors(torch):
+    x, at = torch.ones(1, 3).expand(2, 3), torch.tensor([0])
+    for call in (
+        lambda: x.masked_fill_(x > 0, 1.0),
+        lambda: x.index_fill_(0, at, 1.0),
+        lambda: x.index_put_((at,), torch.ones(3)),
+    ):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            call()
+        yield [w.filename == __file__ for w in told]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from torchshim import _warnings as warnings
 from torchshim._core.entrances import entering_operands
 from torchshim._core.meta import Meta
 from torchshim._core.naming import grad_name
@@ -28,7 +27,7 @@ from torchshim._core.storage import (
 )
 from torchshim._core.versions import number_of
 from torchshim._core.views import Viewing, differentiable, view_error
-from torchshim._errors import triggered
+from torchshim._errors import triggered, warn
 
 _INFERENCE_WRITTEN = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
@@ -96,7 +95,7 @@ class Writing(Viewing):
                 name, form, line = op.overlaps
                 where = f"aten/src/ATen/native/TensorAdvancedIndexing.cpp:{line}"
                 text = triggered(_EXPANDED.format(name, form), where)
-                warnings.warn(text, UserWarning, 5)
+                warn(text)
 
     def check_inference(self, tensor: TensorBase) -> None:
         """Raises for a tensor without a version counter, outside of inference mode."""
