@@ -395,7 +395,7 @@ class TransformerEncoderLayer(Module):
         if src.dim() == 3 and self._is_fused(src):
             # PyTorch's kernel takes masks for truth values.
             src_mask, src_key_padding_mask = (
-                None if m is None else m != 0 for m in (src_mask, src_key_padding_mask)
+                None if m is None else m.ne(0) for m in (src_mask, src_key_padding_mask)
             )
             is_causal = False
         masks = src_mask, src_key_padding_mask, is_causal
