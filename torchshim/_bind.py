@@ -330,7 +330,7 @@ def write(rec: Any, state: Any, target: Any) -> Any:
 
 def _refuse_followed(rec: Any, op: Op, given: Sequence[Any]) -> None:
     refuse_mapped(rec, op.parsed, given)
-    if op.out == "unfollowed":
+    if op.unfollowed:
         refuse_leaf(rec, op.parsed, given[-1])
     elif op.differentiable is not False:
         refuse_tracked(rec, op.parsed, given)

@@ -47,6 +47,32 @@ _COMPARING = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 # Operators of lists, and random ones.
 _OF_LISTS = frozenset("cat dstack hstack stack vstack".split())
 _RANDOM = frozenset("bernoulli multinomial normal rand randint randn randperm".split())
+# What PyTorch calls for some functions, whose `out=` that is then.
+_CALLED = {
+    **dict.fromkeys("column_stack dstack hstack vstack".split(), "cat"),
+    **dict.fromkeys("kron outer".split(), "mul"),
+    **dict.fromkeys("scatter_set scatter_value".split(), "scatter"),
+    **dict.fromkeys("scatter_combine scatter_combine_value".split(), "aten::scatter"),
+    "diff": "sub",
+    "index_reduce_values": "index_reduce",
+    "linalg_cholesky": "linalg_cholesky_ex",
+    "linalg_det": "_linalg_det",
+    "linalg_eigh": "_linalg_eigh",
+    "linalg_eigvalsh": "_linalg_eigh",
+    "linalg_inv": "linalg_inv_ex",
+    "linalg_lu_factor": "linalg_lu_factor_ex",
+    "linalg_slogdet": "_linalg_slogdet",
+    "linalg_solve": "_linalg_solve_ex",
+    "linalg_svd": "_linalg_svd",
+    "linalg_svdvals": "_linalg_svd",
+    "linalg_vecdot": "sum",
+    "logsigmoid": "log_sigmoid_forward",
+    "matrix_power": "matmul",
+    "msort": "sort",
+    "nanmean": "nansum",
+    "norm": "linalg_vector_norm",
+    "square": "pow",
+}
 _TRACKED = (
     "{}(): functions with out=... arguments don't support automatic "
     "differentiation, but one of the arguments requires grad."
@@ -75,13 +101,15 @@ def check_outs(name: str, out: Any, count: int, place: int) -> None:
 def refuse_tracked(rec: Any, name: str, given: Sequence[Any]) -> None:
     """Raises where autograd would have to follow a call with `out=`."""
     if rec.grad and any(each._tmeta.requires_grad for each in _tensors(given)):
-        raise RuntimeError(_TRACKED.format(name))
+        raise RuntimeError(_TRACKED.format(_CALLED.get(name, name)))
 
 
-def refuse_leaf(rec: Any, name: str, out: TensorBase) -> None:
-    """Raises for a leaf that takes a result which autograd does not follow."""
-    if rec.grad and out._tmeta.requires_grad and out.is_leaf:  # type: ignore[attr-defined]
-        raise RuntimeError(_TRACKED.format(f"aten::{name}"))
+def refuse_leaf(rec: Any, name: str, out: Any) -> None:
+    """Raises for a leaf, or a view of one, that takes what autograd does not follow."""
+    if rec.grad and out._tmeta.requires_grad:
+        base = out._base
+        if (out if base is None else base).is_leaf:
+            raise RuntimeError(_TRACKED.format(f"aten::{name}"))
 
 
 def refuse_dual(rec: Any, name: str, given: Sequence[Any]) -> None:

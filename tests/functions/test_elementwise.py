@@ -90,3 +90,21 @@ def ends_of_the_plane(torch, name):
     ends = torch.tensor([-float("inf"), -2.0, 0.0, 3.0, float("inf"), float("nan")])
     grid = torch.complex(*torch.meshgrid(ends, ends, indexing="ij"))
     return getattr(torch, name)(grid), getattr(torch, name)(grid.to(torch.cdouble))
+
+
+@case.lines("""
+y.conj_physical_()
+y.polygamma_(1)
+y.round_()
+y.round_(decimals=0)
+torch.round(y), torch.round(y, decimals=0), torch.special.round(y)
+F.threshold(y, 0.5, 1), F.threshold(y, 0.5, 1, True)
+F.threshold_(y, 0.5, 1)
+F.rrelu(y, training=True), F.rrelu(y), F.rrelu(y, training=True, inplace=True)
+torch.rrelu_(y, training=True)
+""")
+def nodes_of_forms(torch, line):
+    x = torch.tensor([-0.75, 1.5], requires_grad=True)
+    found = evaluate(torch, line, y=x.clone())
+    for each in found if isinstance(found, tuple) else (found,):
+        yield each.grad_fn.name()

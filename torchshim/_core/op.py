@@ -131,6 +131,7 @@ class Op:
     inplace_gradient_check: Callable[..., Any] | None
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str]
     castable: str | Callable[..., str] | tuple[str, ...]
+    unfollowed: bool
     method: bool | str
     aliases: tuple[str, ...]
     namespaces: tuple[str, ...]
@@ -257,6 +258,7 @@ def op(
     inplace_gradient_check: Callable[..., Any] | None = None,
     out: bool | str | tuple[bool | str, ...] | Callable[..., bool | str] | None = None,
     castable: str | Callable[..., str] | tuple[str, ...] = (),
+    unfollowed: bool = False,
     method: bool | str = True,
     aliases: Sequence[str] = (),
     namespaces: Sequence[str] = ("torch",),
@@ -311,10 +313,11 @@ def op(
       results. "exact" and "same" are the texts of most functions, and of PyTorch's
       element-wise loops. "asked": only the dtype that the parameter `dtype` asks for,
       if it does; "computed": if it doesn't, the function is asked for the dtype of
-      `out`; "unfollowed": as "exact", and autograd takes it for an operator without a
-      derivative. Or a function of the arguments that gives True or a text.
+      `out`. Or a function of the arguments that gives True or a text.
     - `castable`: the error for an `out=` of a dtype that the result can't be cast to,
       where PyTorch has another one than usual; or a function that gives it.
+    - `unfollowed`: whether autograd takes the form with `out=` for an operator without
+      a derivative (of most operators it refuses that form).
     - `named_result`: the names of the fields, for several results.
     - `mutates`: the parameters whose tensors the results replace, see `Writing.mutate`.
 
@@ -447,6 +450,7 @@ def op(
             if out is None
             else out,
             castable=castable,
+            unfollowed=unfollowed,
             method=method if roles[:1] in ([ARRAY], [OPERAND]) else False,
             aliases=tuple(aliases),
             namespaces=tuple(namespaces),

@@ -33,7 +33,9 @@ def _written(results: Any, out: Any, *args: Any) -> Any:
     check_outs(kind.__name__, out, len(results), len(args) + 1)
     named = written_kind(kind)
     pairs = zip(results, out, strict=True)
-    return named([write_into(None, r, o, args, text="exact") for r, o in pairs])
+    return named(
+        [write_into(kind.__name__, r, o, args, text="exact") for r, o in pairs]
+    )
 
 
 # LU -----------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
     for target, value in zip(out, result, strict=True):
-        write_into(None, value, target, (A,))
+        write_into("lu", value, target, (A,))
     return out
 
 

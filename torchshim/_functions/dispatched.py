@@ -149,7 +149,7 @@ def _ended(name: str, result: Tensor, input: Tensor, out: Tensor | None) -> Tens
     if out.shape != result.shape and out.dtype is result.dtype:
         resize_output(out, tuple(result.shape))  # PyTorch lays it out as the result
         show(out, (tuple(result.shape), result.stride(), placement(out)[2]))
-    return write_into(None, result, out, (input,), "exact")
+    return write_into(name, result, out, (input,), "exact")
 
 
 def _pads(mode: str, named: str, n: int) -> None:

@@ -189,7 +189,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
         return result
     tensor_argument("float_power", "out", 0, out)
     return write_into(
-        None,
+        "pow",
         result,
         out,
         (input, exponent),

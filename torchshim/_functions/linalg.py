@@ -24,12 +24,12 @@ from torchshim._tensor import Tensor
 OTHER_NORM = "expected out tensor dtype {want.scalar_name} but got: {have.scalar_name}"
 
 
-def _given(name: str | None, result: Tensor, out: Any, *args: Any) -> Tensor:
+def _given(name: str, result: Tensor, out: Any, *args: Any) -> Tensor:
     """A result, in `out` if there is one; `name` is the function's in errors."""
     if out is None:
         return result
-    text = castable_text(name) if name else ()
-    return write_into(None, result, out, args, castable_text=text)
+    text = castable_text(name, "solution" if name.endswith("lstsq") else "result")
+    return write_into(f"linalg_{name.split('.')[-1]}", result, out, args, True, text)
 
 
 def _check_square(A: Tensor, name: str) -> None:
@@ -109,7 +109,7 @@ def norm(
         )
     if out is None:
         return result
-    return write_into(None, result, out, (A,), f"linalg.norm {OTHER_NORM}")
+    return write_into("linalg_norm", result, out, (A,), f"linalg.norm {OTHER_NORM}")
 
 
 # Pseudo-inverses, ranks, condition numbers --------------------------------------------
@@ -354,7 +354,7 @@ def lstsq(
         return result
     check_outs("linalg_lstsq", out, len(_FOUND), 4)
     pairs = zip(result, out, strict=True)
-    return LstsqOut([_given(None, r, o, input, b) for r, o in pairs])
+    return LstsqOut([_given("torch.linalg.lstsq", r, o, input, b) for r, o in pairs])
 
 
 def _lstsq(A: Tensor, B: Tensor, vector: bool, rcond: float | None, driver: str) -> Any:
@@ -503,7 +503,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             f"linalg.vecdot: Expected out of dtype{result.dtype.scalar_name} but "
             f"found {out.dtype.scalar_name}"
         )
-    return _given(None, result, out, x, y)
+    return _given("linalg.vecdot", result, out, x, y)
 
 
 @public(namespaces=("linalg",))

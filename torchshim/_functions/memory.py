@@ -63,8 +63,6 @@ _JOINING = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stac
 _OTHER_DTYPE = {
     "exact": "Expected out tensor to have dtype {want.cpp_name}, but got "
     "{have.cpp_name} instead",
-    "unfollowed": "Expected out tensor to have dtype {want.cpp_name}, but got "
-    "{have.cpp_name} instead",
     "same": "Found dtype {have.scalar_name} but expected {want.scalar_name}",
 }
 _CASTABLE = (
@@ -83,10 +81,14 @@ def write_into(
 ) -> Tensor:
     """Ends a call with `out=`: `out` takes the result over, resized.
 
+    `op`: the operator, or of a function in Python the name that errors tell.
     It is cast, too, unless a `text` (as of operators' `out`) says what is wrong then.
     `castable_text` is the error for a dtype that it can't be cast to.
     """
-    name = op.parsed if op is not None else "this function"
+    if isinstance(op, str):
+        name, op = op, None
+    else:
+        name = op.parsed
     refuse_tracked(local.rec, name, (args, out))
     _check_out(op, result, out, args, text, castable_text)
     return _take_over(op, result, out, args)
@@ -184,7 +186,7 @@ def _take_over(op: Any, result: Tensor, out: Tensor, args: Any) -> Tensor:
         resize_output(out, shape)
     else:
         take_size(out, shape)
-    if op is not None and op.out == "unfollowed":
+    if op is not None and op.unfollowed:
         return put_unfollowed(op.parsed, result, out)
     with untracked():
         put_into(out, result)

@@ -104,7 +104,8 @@ def native_batch_norm(
     check_outs("native_batch_norm", out, 3, 8)
     pairs = zip((result, *means), out, strict=True)
     given = (input, weight, bias)
-    return tuple(write_into(None, r, o, given, _OTHER_TYPE) for r, o in pairs)
+    name = "native_batch_norm"
+    return tuple(write_into(name, r, o, given, _OTHER_TYPE) for r, o in pairs)
 
 
 @public
@@ -427,7 +428,8 @@ def nuclear_norm(
     result = fns.matrix_norm(input, "nuc", dims, keepdim)
     if out is None:
         return result
-    return write_into(None, result, out, (input,), f"linalg.matrix_norm {OTHER_NORM}")
+    text = f"linalg.matrix_norm {OTHER_NORM}"
+    return write_into("linalg_matrix_norm", result, out, (input,), text)
 
 
 _STARTS = {

@@ -10,6 +10,7 @@ import numpy as np
 from torchshim import _warnings as warnings
 from torchshim._core import dtypes, host_random
 from torchshim._core.layout import contiguous_format
+from torchshim._core.placement import platform
 from torchshim._core.random import engine_of
 from torchshim._core.threefry import Threefry
 from torchshim._derived import fns, public
@@ -307,7 +308,8 @@ def _rrelu(
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound"
         )
-    if not input.dtype.is_floating_point:
+    small = training and input.dtype is dtypes.float16
+    if not input.dtype.is_floating_point or (small and platform() == "cpu"):
         kernel = "rrelu_with_noise_out" if training else "leaky_relu"
         raise NotImplementedError(
             f"\"{kernel}_cpu\" not implemented for '{input.dtype.scalar_name}'"

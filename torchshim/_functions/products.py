@@ -393,7 +393,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             f"{made.scalar_name}, but got an output tensor with dtype "
             f"{have.scalar_name}"
         )
-    return write_into(None, result, out, (a, b))
+    return write_into("tensordot", result, out, (a, b))
 
 
 def _check_contracted(name: str, position: int, dims: Any) -> None:
@@ -505,4 +505,4 @@ def _chained(tensors: tuple[Tensor, ...], out: Tensor | None) -> Tensor:
             f"multi_dot(): expected out tensor to have dtype {made.cpp_name} but got "
             f"{have.cpp_name}"
         )
-    return write_into(None, result, out, (tensors,))
+    return write_into("mm", result, out, (tensors,))

@@ -520,7 +520,7 @@ def written(name: str, result: Any, out: Any, args: Any) -> Any:
         return result
     refuse_tracked(local.rec, name, (args, out))
     if not is_sparse(result):
-        return write_into(None, result, out, args)
+        return write_into(name, result, out, args)
     if not is_sparse(out):
         raise RuntimeError("Tensor should be sparse")
     if result.layout is not out.layout:

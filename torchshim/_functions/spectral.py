@@ -129,9 +129,9 @@ def stft(
     size = length if not center and align_to_window else n_fft
     x = input if input.dim() == 2 else input.unsqueeze(0)
     x = _windowed(x.unfold(-1, size, hop), window, length, n_fft)
-    out = _transforms(x, n_fft, normalized, onesided).transpose(1, 2)
+    out = _transforms(x, n_fft, normalized, onesided).transpose_(1, 2)
     if ndim == 1:
-        out = out.squeeze(0)
+        out.squeeze_(0)
     return out if as_complex else fns.view_as_real(out)
 
 

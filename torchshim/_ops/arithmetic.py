@@ -245,6 +245,7 @@ def _check_lerp(input: Any, end: Any, weight: Any) -> None:
     },
     inplace=True,
     typecheck=_check_lerp,
+    out=lambda input, end, weight: "same" if getattr(weight, "ndim", 0) else True,
     fits=("weight",),
 )
 def lerp(input: Array, end: Array, weight: Operand) -> Array:
@@ -390,6 +391,7 @@ def _floor_quotient(a: Array, b: Array) -> Array:
     typecheck=_check_divisor,
     checks=_zero_divisors,
     checks_for=no_floats,
+    unfollowed=True,
 )
 @without_derivative("aten::floor_divide")
 def floor_divide(input: Operand, other: Operand) -> Array:

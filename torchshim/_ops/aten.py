@@ -24,6 +24,7 @@ from torchshim._ops._common import (
     INT,
     is_integral,
     kind,
+    refuse,
     without_derivative,
 )
 from torchshim._ops._formats import channels_layout, first_layout
@@ -288,6 +289,7 @@ def max_pool2d_with_indices_backward(
     indices: Array,
 ) -> Array:
     """The gradient of `max_pool2d`: each element added where the largest stood."""
+    refuse("max_pool2d_backward", grad_output, BOOL + INT + COMPLEX)
     lead, size = self.shape[:-2], math.prod(self.shape[-2:])
     count = math.prod(lead)
     rows = jnp.arange(count)[:, None]

@@ -114,8 +114,9 @@ def neg_view(input: Array) -> Array:
     promote=NO_OPMATH,
     grad_fn="ConjPhysicalBackward0",
     saves=(),
-    inplace=True,
+    inplace={"grad_fn": "ConjPhysicalBackward1"},
     out="same",
+    unfollowed=True,
 )
 def conj_physical(input: Array) -> Array:
     """The conjugates of complex numbers, in memory of their own."""

@@ -210,6 +210,8 @@ def _check_parts(function: str, one: Array, two: Array) -> None:
             "argument"
         )
     if kinds[0] == "float16":
+        if function == "polar":
+            raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
         raise NotImplementedError(f"{function}(): complex32 tensors are not supported")
 
 

@@ -271,6 +271,7 @@ def eig(input: Array) -> tuple[Array, Array]:
     checks=_eig_checks,
     out=True,
     castable=castable_text("torch.linalg.eigvals", "eigenvalues"),
+    unfollowed=True,
 )
 def eigvals(input: Array) -> Array:
     """Eigenvalues; complex."""

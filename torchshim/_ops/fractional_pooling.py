@@ -11,8 +11,10 @@ from jax import lax
 
 from torchshim._core.op import Array, op
 from torchshim._ops._common import (
+    BOOL,
     COMPLEX,
     HALF,
+    INT,
     check_fixed,
     refuse,
 )
@@ -122,7 +124,7 @@ def fractional_max_pool(
     kernel = _sizes(kernel_size, n, "kernel_size")
     out = _sizes(output_size, n, "output_size")
     _check(n, input, random_samples, kernel, out)
-    refuse(f"fractional_max_pool{n}d_out_frame", input, COMPLEX)
+    refuse(f"fractional_max_pool{n}d_out_frame", input, BOOL + INT + COMPLEX)
     size = input.shape[-n:]
     lead = input.shape[:-n]
     samples = random_samples[: lead[0] if len(lead) == 2 else 1]

@@ -57,7 +57,9 @@ def _check(input: Array, grid: Array, interpolation_mode: int) -> None:
         raise RuntimeError(
             "grid_sampler(): bicubic interpolation only supports 4D input"
         )
-    floating_only(input, f"grid_sampler_{n}d_cpu" + "_kernel_impl" * (n == 2))
+    floating_only(
+        input, "grid_sampler_2d_cpu_kernel_impl" if n == 2 else "grid_sampler3d_cpu"
+    )
     if grid.dtype != input.dtype:
         raise RuntimeError(
             f"expected scalar type {scalar_name(input)} but found {scalar_name(grid)}"

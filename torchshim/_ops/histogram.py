@@ -184,6 +184,13 @@ def check_dtype(input: Array, kernel: str = "histogramdd") -> None:
         raise not_implemented(kernel, input)
 
 
+_OTHER_DTYPES = tuple(
+    f"torch.histogram: input tensor and {name} tensor should have the same dtype, but "
+    f"got input {{want.cpp_name}} and {name} {{have.cpp_name}}{where}"
+    for name, where in (("hist", ""), ("bin_edges", " for dimension 0"))
+)
+
+
 @op(
     name="histogram.edges",
     public="histogram",
@@ -191,7 +198,7 @@ def check_dtype(input: Array, kernel: str = "histogramdd") -> None:
     grad_fn="NotImplemented",
     saves=(),
     named_result=("hist", "bin_edges"),
-    out=True,
+    out=_OTHER_DTYPES,
 )
 def histogram_edges(
     input: Array, bins: Array, *, weight: Array | None = None, density: bool = False
@@ -226,7 +233,7 @@ def histogram_edges(
     saves=(),
     checks=_finite_bins,
     named_result=("hist", "bin_edges"),
-    out=True,
+    out=_OTHER_DTYPES,
 )
 def histogram_bins(
     input: Array,

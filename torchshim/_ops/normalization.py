@@ -528,6 +528,8 @@ def cdist(
     if is_known(p) and p == 2 and by_product and a.shape[-1]:
         out = _euclidean(a, b)
     else:
+        if a.size and b.size:
+            refuse_half("cdist", x1)
         out = _distance(a[..., :, None, :] - b[..., None, :, :], p)
     return out.astype(x1.dtype)
 
@@ -597,5 +599,7 @@ def pdist(input: Array, p: float = 2) -> Array:
     if is_known(p) and not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
+    if n > 1 and input.size:
+        refuse_half("pdist", input)
     first, second = jnp.triu_indices(n, 1)
     return _distance(input[first] - input[second], p)

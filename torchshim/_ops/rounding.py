@@ -222,6 +222,7 @@ def signbit(input: Array) -> Array:
     inplace=True,
     typecheck=lambda input, values: _check_heaviside(input, values),
     out="heaviside is not yet implemented for tensors with different dtypes.",
+    unfollowed=True,
 )
 @without_derivative("aten::heaviside")
 def heaviside(input: Array, values: Array) -> Array:
@@ -289,15 +290,32 @@ def trunc(input: Array) -> Array:
 
 @op(
     promote=DEFAULT,
-    grad_fn=lambda input, decimals: f"RoundBackward{1 if decimals else 0}",
+    grad_fn="RoundBackward0",
     saves=(),
     inplace=True,
+    overload=True,
     out="same",
 )
-def round(input: Array, *, decimals: int = 0) -> Array:
-    """The nearest integer, ties to even; or so many decimals."""
+def round(input: Array) -> Array:
+    """The nearest integer, ties to even."""
+    return _rounded("round", input, jnp.round)
+
+
+@op(
+    name="round.decimals",
+    public="round",
+    promote=DEFAULT,
+    grad_fn="RoundBackward1",
+    saves=(),
+    inplace=True,
+    overload=True,
+    out="same",
+)
+def round_decimals(input: Array, *, decimals: int) -> Array:
+    """Floats rounded to so many decimals, ties to even."""
     if not decimals:
-        return _rounded("round", input, jnp.round)
+        refuse("round_vml_cpu", input, BOOL + INT + COMPLEX)
+        return jnp.round(input)
     refuse("round_cpu", input, BOOL + INT + COMPLEX)
     places = decimals if decimals > 0 else -decimals
     # A power beyond float64 is infinite, of which NaN comes.
@@ -317,10 +335,8 @@ def round(input: Array, *, decimals: int = 0) -> Array:
     method=False,
 )
 def special_round(input: Array, *, decimals: int = 0) -> Array:
-    """As `round`, which leaves integers alone; PyTorch has this for floats only."""
-    if not decimals:
-        refuse("round_vml_cpu", input, BOOL + INT + COMPLEX)
-    return round(input, decimals=decimals)
+    """As `round` with `decimals`."""
+    return round_decimals(input, decimals=decimals)
 
 
 @op(promote=DEFAULT, grad_fn="FracBackward0", saves=(), inplace=True, out="same")

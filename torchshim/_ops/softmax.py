@@ -28,7 +28,7 @@ def softmax_input(
     axis = wrap_dim(dim, input.ndim)
     x = cast(input, dtype)
     if x.size and (is_exact(x) or is_complex(x)):
-        last = "_lastdim" if input.ndim and axis == input.ndim - 1 else ""
+        last = "_lastdim" if axis == max(input.ndim, 1) - 1 else ""
         raise not_implemented(f"{name}{last}_kernel_impl", x)
     return x, axis
 
@@ -38,6 +38,7 @@ def softmax_input(
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    unfollowed=True,
     typecheck=check_asked_along,
     shape=_shapes.same,
 )
@@ -55,6 +56,7 @@ def softmax(input: Array, dim: int, dtype: DType | None = None) -> Array:
     saves=("result",),
     namespaces=("torch", "special"),
     out="exact",
+    unfollowed=True,
     typecheck=check_asked_along,
     shape=_shapes.same,
 )

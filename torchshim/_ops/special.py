@@ -316,7 +316,7 @@ def _polygamma(n: int, x: Array) -> Array:
 )
 def polygamma(n: int, input: Array) -> Array:
     """The n-th derivative of `digamma`."""
-    refuse("polygamma", input, COMPLEX)
+    refuse({0: "digamma", 1: "trigamma"}.get(n, "polygamma"), input, COMPLEX)
     return _polygamma_of(n)(input)
 
 
@@ -327,13 +327,12 @@ def polygamma(n: int, input: Array) -> Array:
     grad_fn="PolygammaBackward0",
     saves=("input",),
     namespaces=(),
-    inplace=True,
+    inplace={"grad_fn": "PolygammaBackward1"},
     overload=True,
 )
 def polygamma_method(input: Array, n: int) -> Array:
     """The n-th derivative of `digamma`."""
-    refuse("polygamma", input, COMPLEX)
-    return _polygamma_of(n)(input)
+    return polygamma(n, input)
 
 
 def _polygamma_of(n: int) -> Any:
@@ -358,18 +357,22 @@ def _check_multigamma(input: Any, p: int) -> None:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{name}'")
 
 
+# It shows the operand's dtype, whatever is written to.
+_UNCASTABLE_GAMMA = (
+    "mvlgamma: result type {} can't be cast to the desired output type "
+    "{{want.scalar_name}}"
+)
+
+
 @op(
     promote=INT_TO_FLOAT,
     grad_fn="MvlgammaBackward0",
     saves=("input",),
-    inplace=True,
+    inplace={"castable": _UNCASTABLE_GAMMA.format("{have.scalar_name}")},
     typecheck=_check_multigamma,
     layout=lambda shape, operands: None,
     whole=("input",),
-    castable=(
-        "mvlgamma: result type {want.scalar_name} can't be cast to the "
-        "desired output type {want.scalar_name}"
-    ),
+    castable=lambda input, p: _UNCASTABLE_GAMMA.format(input.dtype.scalar_name),
 )
 def mvlgamma(input: Array, p: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension p."""

@@ -51,7 +51,8 @@ def _declare(view: str, public: bool) -> None:
         method=False,
         namespaces=("torch",) if public else (),
         typecheck=check,
-        out="unfollowed" if of.results == "tensor" else False,
+        out="exact" if of.results == "tensor" else False,
+        unfollowed=True,
     )
     REGISTRY[f"{view}_copy"].module = __name__
 
@@ -86,7 +87,7 @@ def unfollowed(input: Array, value: Array, name: Any) -> Array:
 
     @without_derivative(f"aten::{name}")
     def taken(input: Array, value: Array) -> Array:
-        return jnp.broadcast_to(value, input.shape)
+        return jnp.broadcast_to(value.astype(input.dtype), input.shape)
 
     return taken(input, value)
 

@@ -51,11 +51,18 @@ def real_only() -> Iterator[Sample]:
 @samples("round")
 def rounds() -> Iterator[Sample]:
     yield from _unary()
+    yield sample(complexes(3)).raises()
+
+
+@samples("round.decimals")
+def decimals() -> Iterator[Sample]:
+    yield sample(SPECIAL, decimals=0)
+    yield sample(ints(3), decimals=0).raises()
     yield sample(doubles(3), decimals=1)
     yield sample(floats(3, low=-200, high=200), decimals=-1)
     yield sample(floats(3), decimals=400).without("grad")
     yield sample(doubles(3), decimals=-309).without("grad")
-    yield sample(complexes(3)).raises()
+    yield sample(complexes(3), decimals=1).raises()
     yield sample(ints(3), decimals=1).raises()
 
 
