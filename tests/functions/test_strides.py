@@ -127,6 +127,9 @@ F.conv3d(y, v)
 F.conv3d(y[:1], v)
 F.conv3d(y[0], v)
 F.conv_transpose3d(y[:1], v, stride=2, output_padding=1)
+F.max_pool1d(signal, 2, return_indices=True)[0]
+F.max_pool1d(signal, 2, return_indices=True)[1]
+F.max_pool1d(signal[:1, :1], 2, return_indices=True)[1]
 F.pad(x, (1, 2, 1, 0), "circular")
 F.pad(x, (1, 2, 1, 0), "reflect")
 F.pad(y, (1, 0, 1, 0, 1, 1), "circular")

@@ -268,7 +268,7 @@ def max_pool1d(
     return _max_pool(1, input, args, False)[0]
 
 
-@pool_op("SqueezeBackward1", **WITH_PLACES)
+@pool_op("SqueezeBackward1", signal_layout, **WITH_PLACES)
 def max_pool1d_with_indices(
     input: Array,
     kernel_size: int | Ints,
