@@ -32,6 +32,7 @@ def pad(
     """
     wrong = not isinstance(input, Tensor) or not isinstance(pad, (tuple, list))
     wrong = wrong or value.__class__ not in (int, float, type(None))
+    wrong = wrong or not isinstance(mode, str)
     if wrong or any(size.__class__ is not int for size in pad):
         refuse("nn", "pad", (input, pad, mode, value), {})
     pad = tuple(pad)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from torchshim._core import dtypes
 from torchshim._core.checks import Check
 from torchshim._core.op import Array, op
 from torchshim._core.promotion import INT_TO_FLOAT
@@ -32,7 +33,7 @@ def _check_cov(
                 f"{name} with {len(weights.shape)} dimensions"
             )
         floating = weights.dtype.is_floating_point
-        exact = not floating and not weights.dtype.is_complex
+        exact = weights.dtype.category == dtypes.INTEGER
         kind = "integral" if name == "fweights" else "floating point"
         if not (exact if name == "fweights" else floating):
             raise RuntimeError(

@@ -156,7 +156,12 @@ def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Ar
             f"{scalar_name(input)}"
         )
     input, target = _alike(input, target)
-    broadcast_shapes(input.shape, target.shape)
+    shape = broadcast_shapes(input.shape, target.shape)
+    if shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}"
+        )
     return reduced(_log_one_plus_exp(-target * input), reduction)
 
 

@@ -36,6 +36,7 @@ def covariances() -> Iterator[Sample]:
     yield sample(floats(2, 2, 2)).raises()
     yield sample(bools(2, 3)).raises()
     yield sample(floats(2, 3), fweights=floats(3)).raises()
+    yield sample(floats(2, 3), fweights=bools(3)).raises()
     yield sample(floats(2, 3), fweights=ints(2)).raises()
     yield sample(floats(2, 3), fweights=ints(1, 3)).raises()
     yield sample(floats(2, 3), aweights=ints(3)).raises()
