@@ -255,8 +255,6 @@ def test_warnings(monkeypatch):
         lambda torch, s: torch.where(s, s, s),
         lambda torch, s: torch.linalg.norm(s),
         lambda torch, s: torch.nn.functional.softmax(s, 1),
-        lambda torch, s: s.to_sparse_bsr((1, 1)),
-        lambda torch, s: torch.sparse_bsr_tensor([0, 1], [0], [[[1.0]]]),
     ],
 )
 def test_what_is_not_supported_says_sparse(call):

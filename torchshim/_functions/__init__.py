@@ -81,6 +81,7 @@ from torchshim._functions import (  # noqa: F401
     scatter,
     shape,
     sparse_construct,
+    sparse_construct_compressed,
     sparse_convert,
     sparse_copies,
     sparse_elements,

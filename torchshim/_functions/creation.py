@@ -168,7 +168,7 @@ def _of_size(
     shape = size_of(function, given, size)
     if layout is not None and layout is not strided:
         # Sparse tensors are made of tensors that are made here.
-        from torchshim._functions.sparse_construct import of_size
+        from torchshim._functions.sparse_construct_compressed import of_size
 
         rest = dtype, device, pin_memory, requires_grad
         return of_size(function, value, shape, out, layout, *rest)

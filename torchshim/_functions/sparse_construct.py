@@ -13,14 +13,12 @@ import numpy as np
 from torchshim._core import dtypes
 from torchshim._core.device import current_accelerator, linked
 from torchshim._core.layout import LAYOUT_TEXTS
-from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._core.storage import TensorBase
 from torchshim._derived import public
 from torchshim._functions._arguments import (
     check_gradient,
-    check_options,
     device_of,
     dtype_of,
     kind_of,
@@ -31,11 +29,6 @@ from torchshim._functions._arguments import (
 from torchshim._functions.composed import host_indices, planned
 from torchshim._functions.construct import tensor_from
 from torchshim._functions.creation import filled, placed
-from torchshim._functions.sparse_compressed import (
-    LAYOUT_NAMES,
-    compressed,
-    halves,
-)
 from torchshim._functions.sparse_tensor import (
     coo,
     countable,
@@ -63,7 +56,7 @@ def checked(asked: bool | None) -> bool:
     return bool(invariants[0] if asked is None else asked)
 
 
-def _tensor(function: str, value: Any, dtype: Any, device: Any) -> Any:
+def as_part(function: str, value: Any, dtype: Any, device: Any) -> Any:
     """An argument as a tensor: one that is given, or data."""
     if isinstance(value, TensorBase):
         given: Any = value
@@ -78,7 +71,7 @@ def _tensor(function: str, value: Any, dtype: Any, device: Any) -> Any:
     return tensor_from(value, dtype, device_of(function, device, linked))
 
 
-def _role(values: Any, requires_grad: bool, node: str) -> Any:
+def with_role(values: Any, requires_grad: bool, node: str) -> Any:
     """The values of a new tensor: part of their history, or those of a leaf."""
     check_gradient(values.dtype, requires_grad)
     tracked = values.requires_grad
@@ -89,7 +82,7 @@ def _role(values: Any, requires_grad: bool, node: str) -> Any:
     return values
 
 
-def _pinned(pin_memory: Any) -> None:
+def check_pinned(pin_memory: Any) -> None:
     if pin_memory and current_accelerator() is None:
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
@@ -125,7 +118,7 @@ def sparse_coo_tensor(
     function = "sparse_coo_tensor"
     flags = (f for f in (check_invariants, is_coalesced) if f is not None)
     only_bools(pin_memory, requires_grad, *flags)
-    _pinned(pin_memory)
+    check_pinned(pin_memory)
     dtype = dtype_of(function, dtype)
     check = checked(check_invariants)
     if values is None:
@@ -135,8 +128,8 @@ def sparse_coo_tensor(
         where = device_of(function, device, linked)
         shape = countable(size_of(function, (given,)))
         return empty_coo(shape, dtype, where, requires_grad)
-    values = _tensor(function, values, dtype, device)
-    indices = _tensor(function, indices, dtypes.int64, values.device)
+    values = as_part(function, values, dtype, device)
+    indices = as_part(function, indices, dtypes.int64, values.device)
     if not values.ndim:
         values = values.reshape(1)
     if indices.ndim != 2:
@@ -151,7 +144,7 @@ def sparse_coo_tensor(
         )
     dense = tuple(values.shape[1:])
     if size is None:
-        lengths = planned("lengths", _lengths, indices)
+        lengths = planned("lengths", lengths_of, indices)
         shape = (*lengths, *dense)
     else:
         shape = size_of(function, (size,))
@@ -169,11 +162,11 @@ def sparse_coo_tensor(
     if check:
         _check(host_indices(indices), shape[:sparse_dim], bool(is_coalesced))
     countable(shape)
-    values = _role(values, bool(requires_grad), "SparseCooTensorWithDimsAndTensors")
+    values = with_role(values, bool(requires_grad), "SparseCooTensorWithDimsAndTensors")
     return coo(indices, values, shape, nnz < 2 or bool(is_coalesced))
 
 
-def _lengths(indices: np.ndarray) -> tuple[int, ...]:
+def lengths_of(indices: np.ndarray) -> tuple[int, ...]:
     """How long each dimension must be for the indices."""
     _check(indices, None, False)
     return tuple(int(row.max(initial=-1)) + 1 for row in indices)
@@ -212,241 +205,7 @@ def empty_coo(
     return coo(indices, values, size, True)
 
 
-def of_size(
-    function: str,
-    value: Any,
-    size: Sequence[int],
-    out: Any,
-    layout: Any,
-    dtype: Any,
-    device: Any,
-    pin_memory: Any,
-    requires_grad: Any,
-) -> Any:
-    """`zeros` and `empty` of a sparse layout."""
-    name = getattr(layout, "name", None)
-    if name not in ("sparse_coo", *LAYOUT_NAMES) or value not in (0, None):
-        if name == "sparse_coo" and value == 1:
-            raise RuntimeError("full(...) is not implemented for sparse layout")
-        check_options(function, layout, pin_memory, requires_grad)
-    check_options(function, None, pin_memory, requires_grad)
-    if out is not None and out.layout is not layout:
-        kinds = [LAYOUT_TEXTS[each.name] for each in (layout, out.layout)]
-        raise RuntimeError(
-            f"layout {kinds[0]} does not match layout of out parameter ({kinds[1]})"
-        )
-    dtype = dtype_of(function, dtype)
-    if name == "sparse_coo":
-        made = empty_coo(size, dtype, device, bool(requires_grad))
-        return made if out is None else out.copy_(made)
-    if len(size) != 2:
-        raise RuntimeError(
-            f"torch.{function}: Only batched sparse compressed (non-block) tensors are "
-            f"supported, but got size {list(size)}"
-        )
-    where = device_of(function, device)
-    starts = filled("zeros", (size[name == "sparse_csc"] + 1,), 0, dtypes.int64, where)
-    places = filled("zeros", (0,), 0, dtypes.int64, where)
-    values = filled("zeros", (0,), 0, dtype or dtypes.get_default_dtype(), where)
-    options = {"requires_grad": requires_grad, "check_invariants": False}
-    made = _compressed(function, layout, (starts, places, values), size, options)
-    return made if out is None else out.copy_(made)
-
-
-# -- compressed ------------------------------------------------------------------------
-
-
-def _compressed(
-    function: str,
-    layout: Any,
-    given: tuple[Any, Any, Any],
-    size: Any,
-    options: dict[str, Any],
-) -> Any:
-    _pinned(options.pop("pin_memory", False))
-    dtype = dtype_of(function, options.pop("dtype", None))
-    device = options.pop("device", None)
-    grad = bool(options.pop("requires_grad", False))
-    check = checked(options.pop("check_invariants", None))
-    for name in options:
-        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
-    values = _tensor(function, given[2], dtype, device)
-    outer, inner = (
-        _tensor(
-            function,
-            g,
-            None if isinstance(g, TensorBase) else dtypes.int64,
-            values.device,
-        )
-        for g in given[:2]
-    )
-    if outer.ndim != 1 or inner.ndim != 1 or values.ndim != 1:
-        raise NotImplementedError(
-            f"{function}(): batches, blocks and dense dimensions of compressed sparse "
-            "tensors are not supported"
-        )
-    if size is None:
-        if inner.dtype.category != dtypes.INTEGER:
-            raise NotImplementedError(
-                '"estimate_sparse_compressed_tensor_size" not implemented for '
-                f"'{inner.dtype.scalar_name}'"
-            )
-        lengths = planned("lengths", lambda i: _lengths(i[None]), inner)
-        pair = (outer.shape[0] - 1, *lengths)
-        shape = pair if layout.name == "sparse_csr" else pair[::-1]
-    else:
-        shape = size_of(function, (size,))
-    if check:
-        _check_compressed(layout, outer, inner, values, shape)
-    values = _role(values, grad, "SparseCompressedTensor")
-    return compressed(layout, outer, inner, values, shape)
-
-
-def _check_compressed(
-    layout: Any, outer: Any, inner: Any, values: Any, shape: Sequence[int]
-) -> None:
-    first, second = LAYOUT_NAMES[layout.name]
-    if len(shape) != 2:
-        raise RuntimeError(
-            "tensor dimensionality must be sum of batch, base, and dense "
-            f"dimensionalities (=0 + 2 + 0) but got {len(shape)}"
-        )
-    by_rows = layout.name == "sparse_csr"
-    lines, across = shape if by_rows else shape[::-1]
-    if outer.shape[0] != lines + 1:
-        raise RuntimeError(
-            f"{first}.shape[-1] must be equal to the number of "
-            f"{'rows' if by_rows else 'columns'} + 1 (={lines + 1}), but got "
-            f"{outer.shape[0]}"
-        )
-    if inner.shape[0] != values.shape[0]:
-        raise RuntimeError(
-            f"{second}.shape[-1] must be equal to nnz (={values.shape[0]}) as defined "
-            f"by values.shape[0], but got {inner.shape[0]}"
-        )
-    if outer.dtype is not inner.dtype:
-        kinds = " and ".join(each.dtype.scalar_name for each in (outer, inner))
-        raise RuntimeError(
-            f"{first} and {second} must have the same dtype, bot got {kinds}, "
-            "respectively"
-        )
-    if outer.dtype not in (dtypes.int32, dtypes.int64):
-        raise RuntimeError(
-            f"{first} and {second} dtype must be Int or Long, but got "
-            f"{outer.dtype.scalar_name}"
-        )
-    _check_places(layout, host_indices(outer), host_indices(inner), across)
-
-
-def _check_places(layout: Any, counts: Any, places: Any, across: int) -> None:
-    """RuntimeError for the first invariant that does not hold."""
-    first, second = LAYOUT_NAMES[layout.name]
-    length, other = halves(layout.name)
-    steps = np.diff(counts)
-    piece = f"{second}[..., {first}[..., i - 1]:{first}[..., i]]"
-
-    def each_sorted() -> bool:
-        rising = np.diff(places) > 0
-        # Between the last of a line and the first of the next it may fall.
-        rising[[at - 1 for at in counts[1:-1] if 0 < at < len(places)]] = True
-        return bool(rising.all())
-
-    for holds, text in (
-        (
-            lambda: not len(places) or (places.min() >= 0 and places.max() < across),
-            f"0 <= {second} < {other}",
-        ),
-        (lambda: counts[0] == 0, f"{first}[..., 0] == 0"),
-        (lambda: counts[-1] == len(places), f"{first}[..., -1] == nnz"),
-        (
-            lambda: ((steps >= 0) & (steps <= across)).all(),
-            f"0 <= {first}[..., 1:] - {first}[..., :-1] <= {other}",
-        ),
-        (
-            each_sorted,
-            f"{piece} for all i = 1, ..., {length} are sorted and distinct along the "
-            "last dimension values",
-        ),
-    ):
-        if not holds():
-            raise RuntimeError(f"`{text}` is not satisfied.")
-
-
-@public
-def sparse_csr_tensor(
-    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
-) -> Tensor:
-    """A matrix with its values row by row: where rows begin, and columns.
-
-    `options` are dtype, device, pin_memory, requires_grad and check_invariants.
-    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_csr_tensor.html
-
-    >>> import warnings
-    >>> import torchshim as torch
-    >>> parts = [0, 1, 2], [1, 0], [3.0, 4.0]
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     torch.sparse_csr_tensor(*parts).to_dense()
-    tensor([[0., 3.],
-            [4., 0.]])
-    """
-    given = crow_indices, col_indices, values
-    layout = LAYOUTS["sparse_csr"]
-    return _compressed("sparse_csr_tensor", layout, given, size, options)
-
-
-@public
-def sparse_csc_tensor(
-    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
-) -> Tensor:
-    """A matrix with its values column by column: where columns begin, and rows.
-
-    Otherwise as `sparse_csr_tensor`.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_csc_tensor.html
-
-    >>> import torchshim as torch
-    >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
-    tensor([[0., 4.],
-            [3., 0.]])
-    """
-    given = ccol_indices, row_indices, values
-    layout = LAYOUTS["sparse_csc"]
-    return _compressed("sparse_csc_tensor", layout, given, size, options)
-
-
-@public
-def sparse_compressed_tensor(
-    compressed_indices: Any,
-    plain_indices: Any,
-    values: Any,
-    size: Any = None,
-    *,
-    layout: Any = None,
-    **options: Any,
-) -> Tensor:
-    """`sparse_csr_tensor` or `sparse_csc_tensor`, by `layout`.
-
-    RuntimeError without one.
-
-    https://docs.pytorch.org/docs/2.13/generated/torch.sparse_compressed_tensor.html
-
-    >>> import torchshim as torch
-    >>> parts = [0, 1, 2], [1, 0], [3.0, 4.0]
-    >>> torch.sparse_compressed_tensor(*parts, layout=torch.sparse_csr).to_dense()
-    tensor([[0., 3.],
-            [4., 0.]])
-    """
-    function = "sparse_compressed_tensor"
-    name = getattr(layout, "name", None)
-    if name in (None, "strided", "sparse_coo"):
-        got = LAYOUT_TEXTS[name] if name else "none"
-        raise RuntimeError(
-            f"{function} expected sparse compressed tensor layout but got {got}"
-        )
-    if name not in LAYOUT_NAMES:
-        raise NotImplementedError(f"{function}(): layout={layout} is not supported")
-    given = compressed_indices, plain_indices, values
-    return _compressed(function, layout, given, size, options)
+_OF_DIAGONALS = "sparse_coo", "sparse_csr", "sparse_csc"
 
 
 @public(namespaces=("sparse",))
@@ -478,7 +237,7 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Ten
         raise RuntimeError(
             f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
         )
-    if layout is not None and layout.name not in ("sparse_coo", *LAYOUT_NAMES):
+    if layout is not None and layout.name not in _OF_DIAGONALS:
         raise RuntimeError(
             "Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got "
             f"{LAYOUT_TEXTS[layout.name]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,20 @@ from torchshim._core.layout import NAMES as LAYOUTS
 from torchshim._core.meta import Size
 from torchshim._core.record import local
 from torchshim._derived import fns, public
-from torchshim._functions._arguments import as_index, tensor_argument, wrong
+from torchshim._functions._arguments import as_index, size_of, tensor_argument, wrong
 from torchshim._functions._family import described
 from torchshim._functions.composed import host_indices, planned
 from torchshim._functions.creation import placed
 from torchshim._functions.rebuilding import _rebuild_from_type_v2
-from torchshim._functions.sparse_compressed import LAYOUT_NAMES, Compressed, from_coo
-from torchshim._functions.sparse_construct import (
-    sparse_compressed_tensor,
-    sparse_coo_tensor,
+from torchshim._functions.sparse_compressed import (
+    LAYOUT_NAMES,
+    Compressed,
+    from_coo,
+    from_dense,
+    in_blocks,
 )
+from torchshim._functions.sparse_construct import sparse_coo_tensor
+from torchshim._functions.sparse_construct_compressed import sparse_compressed_tensor
 from torchshim._functions.sparse_tensor import (
     COO,
     coalesced,
@@ -63,7 +68,8 @@ def to_sparse(
 ) -> Any:
     """The tensor with only those elements that are not zero.
 
-    Of its first `sparse_dim` dimensions (COO), or of its rows (CSR), by `layout`.
+    Of its first `sparse_dim` dimensions (COO), or as `Tensor.to_sparse_csr` and its
+    like, by `layout`.
 
     >>> import torchshim as torch
     >>> torch.eye(2).to_sparse().indices()
@@ -71,25 +77,25 @@ def to_sparse(
             [0, 1]])
     """
     if sparse_dim is not None and (layout is not None or blocksize is not None):
-        raise TypeError(
-            "to_sparse(): sparse_dim cannot be combined with layout or blocksize"
-        )
+        raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
     if layout is strided:
+        if is_sparse(self):
+            return to_dense(self)
         raise RuntimeError(
             "to_sparse: conversion from Strided to Strided is not supported; use "
             "to_dense"
         )
-    if blocksize is not None or (layout is not None and layout.name[7:] in _BLOCKS):
-        raise NotImplementedError(
-            "to_sparse(): sparse tensors in blocks are not supported"
-        )
-    if dense_dim and layout not in (None, COO):
-        raise NotImplementedError("to_sparse(): dense_dim with this layout")
-    if is_sparse(self):
-        if layout is self.layout:
-            return self
-        layout = COO if layout is None else layout
-        return _as_coo(self) if layout is COO else from_coo(_as_coo(self), layout)
+    layout = COO if layout is None else layout
+    if is_sparse(self) or layout is not COO or blocksize is not None:
+        if sparse_dim is not None and sparse_dim != _dimensions_by_index(self):
+            name = _conversion("to_sparse", self, layout)
+            own = "self.sparse_dim()" if self.is_sparse else "2"
+            raise RuntimeError(
+                f"{name} with sparse_dim argument !={own} is not supported"
+            )
+        return _converted("to_sparse", self, layout, blocksize, dense_dim)
+    if dense_dim is not None:
+        _check_dense("dense_to_sparse", dense_dim, self.ndim)
     if sparse_dim is None:
         sparse_dim = self.ndim - (dense_dim or 0)
     elif sparse_dim.__class__ is not int:
@@ -103,15 +109,128 @@ def to_sparse(
             f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, "
             f"but {sparse_dim} is given"
         )
-    made = sparse_from(self, sparse_dim)
-    return made if layout in (None, COO) else from_coo(made, layout)
+    return sparse_from(self, sparse_dim)
 
 
-_BLOCKS = ("bsr", "bsc")
+def _conversion(method: str, tensor: Any, layout: Any) -> str:
+    """What PyTorch's texts call a conversion."""
+    target = method.removeprefix("to_")
+    if not is_sparse(tensor):
+        name = f"dense_to_{target}"
+    elif tensor.layout is layout:
+        name = method
+    elif tensor.is_sparse:
+        name = f"{'sparse_coo' if target == 'sparse' else 'coo'}_to_{target}"
+    else:
+        name = f"sparse_compressed_to_{target}"
+    kinds = [LAYOUT_TEXTS[each.name] for each in (tensor.layout, layout)]
+    return f"{name}: conversion from {kinds[0]} to {kinds[1]}"
 
 
-def _as_coo(tensor: Any) -> Any:
-    return tensor.to_sparse_coo()
+def _check_dense(name: str, dense_dim: int, most: int) -> None:
+    if not 0 <= dense_dim <= most:
+        raise RuntimeError(
+            f"{name}: dense_dim argument must be in [0,{most}] range, but {dense_dim} "
+            "is given"
+        )
+
+
+def _blocksize(name: str, given: Any, size: Sequence[int]) -> tuple[int, ...]:
+    """The size of blocks, which are to fill matrices of a size."""
+    block = tuple(given)
+    if len(block) != 2:
+        raise RuntimeError(
+            f"{name}: blocksize needs to be a tuple of size 2, but got {len(block)}"
+        )
+    if min(block) <= 0:
+        raise RuntimeError(
+            f"{name}: blocksize needs to be positive, but got {list(block)}"
+        )
+    if any(n % b for n, b in zip(size, block, strict=True)):
+        raise RuntimeError(
+            f"{name}: tensor sparse size ({size[0]},{size[1]}) must be divisible by "
+            f"given blocksize ({block[0]},{block[1]})"
+        )
+    return block
+
+
+def _converted(
+    method: str, tensor: Any, layout: Any, blocksize: Any, dense_dim: int | None
+) -> Any:
+    """A tensor in another layout, of dense ones a compressed one."""
+    text = _conversion(method, tensor, layout)
+    name = text.partition(":")[0]
+    if in_blocks(layout) is not (blocksize is not None):
+        with_or_not = "without" if blocksize is None else "with"
+        raise RuntimeError(
+            f"{text} {with_or_not} blocksize argument given is not supported"
+        )
+    if blocksize is not None:
+        one = (blocksize, blocksize) if isinstance(blocksize, int) else blocksize
+        blocksize = size_of(method, (one,), name="blocksize")
+    if not is_sparse(tensor):
+        return _dense_as(name, tensor, layout, blocksize, dense_dim)
+    if dense_dim is not None:
+        raise RuntimeError(f"{text} with dense_dim argument given is not supported")
+    if tensor.is_sparse:
+        if layout is COO:
+            return tensor
+        if tensor._i.shape[0] != 2:
+            raise RuntimeError(
+                f"{text} for input tensors with sparse_dim()!=2 is not supported"
+            )
+        block = _blocksize(name, blocksize, tensor.shape[:2]) if blocksize else ()
+        return from_coo(tensor, layout, block)
+    if layout is COO:
+        return tensor._coordinates()
+    batch, block = tensor._batch, tensor._block
+    if block and not in_blocks(layout):
+        target = layout.name.removeprefix("sparse_")
+        raise RuntimeError(
+            f"sparse_compressed_to_sparse_{target}: expected SparseCsr or SparseCsc "
+            f"layout but got {LAYOUT_TEXTS[tensor.layout.name]}"
+        )
+    if block and tuple(blocksize) != block:
+        raise RuntimeError(
+            f"{text} with blocksize changed from {list(block)} to {list(blocksize)} is "
+            "not supported"
+        )
+    if layout is tensor.layout:
+        return tensor
+    if blocksize and not block:
+        if batch:
+            raise RuntimeError(f"{text} for batched inputs is not supported")
+        block = _blocksize(name, blocksize, tensor.shape[:2])
+    return from_coo(tensor._coordinates(), layout, block)
+
+
+def _dense_as(
+    name: str, dense: Any, layout: Any, blocksize: Any, dense_dim: int | None
+) -> Any:
+    """A dense tensor as a compressed one; the last dimensions may stay dense."""
+    if dense_dim is not None and not blocksize:
+        _check_dense(name, dense_dim, dense.ndim - 2)
+    dense_dim = dense_dim or 0
+    cut = dense.ndim - dense_dim
+    if cut < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-dense.ndim}, "
+            f"{dense.ndim - 1}], but got {-dense_dim - 2})"
+        )
+    block = _blocksize(name, blocksize, dense.shape[cut - 2 : cut]) if blocksize else ()
+    if not math.prod(dense.shape[: cut - 2]):
+        raise RuntimeError(
+            f"{name.removeprefix('dense_')}: Expected product of batch dimensions to "
+            "be non-zero."
+        )
+    mask = fns.ne(dense.detach(), 0)
+    if dense_dim:
+        mask = mask.flatten(cut).any(-1)
+    return from_dense(dense, mask, layout, block)
+
+
+def _dimensions_by_index(tensor: Any) -> int:
+    return tensor._i.shape[0] if tensor.is_sparse else 2
 
 
 @public(namespaces=(), method=True)
@@ -131,27 +250,44 @@ def to_sparse_coo(self: Any) -> Any:
     return self if is_sparse(self) else to_sparse(self)
 
 
-def _to_layout(name: str) -> None:
+def _to_layout(name: str, blocks: bool) -> None:
     layout = LAYOUTS[name]
 
     def convert(self: Any, dense_dim: int | None = None) -> Any:
-        """NotImplementedError for tensors that are no matrices.
+        """Dimensions before the last two that are not dense are a batch.
+
+        RuntimeError where matrices of a batch differ in how many values they have.
 
         >>> import torchshim as torch
         >>> x = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
         >>> x.to_sparse_csr().values(), x.to_sparse_csc().values()
         (tensor([2., 3.]), tensor([3., 2.]))
         """
-        return to_sparse(self, layout=layout, dense_dim=dense_dim)
+        return _converted(f"to_{name}", self, layout, None, dense_dim)
 
+    def convert_blocks(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+        """Its values are blocks of that size, of which not all is zero.
+
+        Dimensions before the last two that are not dense are a batch. RuntimeError
+        where blocks do not fill the matrix, or matrices differ in how many they have.
+
+        >>> import torchshim as torch
+        >>> x = torch.tensor([[0.0, 2.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
+        >>> x.to_sparse_bsr((2, 2)).values(), x.to_sparse_bsc((1, 2)).row_indices()
+        (tensor([[[0., 2.],
+                 [3., 0.]]]), tensor([0, 1]))
+        """
+        return _converted(f"to_{name}", self, layout, blocksize, dense_dim)
+
+    made = convert_blocks if blocks else convert
     line = f"The matrix in the layout `torch.{name}`."
-    described(convert, f"to_{name}", line)
-    public(convert, namespaces=(), method=True)
-    handles(convert.__name__)(convert)
+    described(made, f"to_{name}", line)
+    public(made, namespaces=(), method=True)
+    handles(made.__name__)(made)
 
 
-_to_layout("sparse_csr")
-_to_layout("sparse_csc")
+for _layout in LAYOUT_NAMES:
+    _to_layout(_layout, in_blocks(LAYOUTS[_layout]))
 
 
 @public(namespaces=(), method=True)
@@ -296,7 +432,7 @@ def _nnz(self: Any) -> int:
     """How many values a sparse tensor has."""
     if not is_sparse(self):
         raise NotImplementedError("_nnz() is for sparse tensors, not torch.strided")
-    return self._v.shape[0]
+    return self._v.shape[0] if self.is_sparse else self._inner.shape[-1]
 
 
 @public(namespaces=(), method="_dimI")
@@ -334,7 +470,7 @@ def sparse_dim(self: Any) -> int:
     """
     if not is_sparse(self):
         return 0
-    return self._i.shape[0] if self.is_sparse else 2
+    return _dimensions_by_index(self)
 
 
 @public(namespaces=(), method=True)
@@ -348,7 +484,8 @@ def dense_dim(self: Any) -> int:
     >>> torch.eye(2).to_sparse(1).dense_dim(), torch.eye(2).dense_dim()
     (1, 2)
     """
-    return self.ndim - sparse_dim(self)
+    batch = 0 if not is_sparse(self) or self.is_sparse else self._batch
+    return self.ndim - batch - sparse_dim(self)
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
@@ -388,39 +525,6 @@ def _reduce_ex(self: Any, proto: Any) -> Any:
     if state:
         return _rebuild_from_type_v2, (_rebuild_sparse_tensor, None, args, state)
     return _rebuild_sparse_tensor, args
-
-
-def _refused(name: str) -> None:
-    def refuse(*args: Any, **kwargs: Any) -> Tensor:
-        """Blocks are the only layouts that are missing.
-
-        >>> import torchshim as torch
-        >>> try:
-        ...     torch.eye(2).to_sparse_bsr((1, 1))
-        ... except NotImplementedError as error:
-        ...     print(str(error).partition(":")[0])
-        to_sparse_bsr() is not supported
-        """
-        raise NotImplementedError(
-            f"{name}() is not supported: sparse tensors in blocks are not; use "
-            "torch.sparse_csr"
-        )
-
-    described(refuse, name, "Not supported: NotImplementedError.")
-    if name.startswith("sparse"):
-        public(refuse)
-    else:
-        public(refuse, namespaces=(), method=True)
-        handles(name)(refuse)
-
-
-for _name in (
-    "sparse_bsr_tensor",
-    "sparse_bsc_tensor",
-    "to_sparse_bsr",
-    "to_sparse_bsc",
-):
-    _refused(_name)
 
 
 # -- broadcasting ----------------------------------------------------------------------
@@ -471,75 +575,3 @@ def _sparse_broadcast_to(self: Any, size: Any) -> Any:
     kept = [d for d in range(extra + count) if d not in spread]
     ordered = not spread or not kept or max(kept) < spread[0]
     return coo(indices, values, new, self._coalesced and ordered)
-
-
-# -- checks ----------------------------------------------------------------------------
-
-
-@public
-def _validate_sparse_coo_tensor_args(
-    indices: Any,
-    values: Any,
-    size: Any,
-    is_coalesced: bool | None = None,
-    check_pinning: bool | None = None,
-) -> None:
-    """Raises RuntimeError where these do not make a tensor in coordinates.
-
-    `check_pinning` finds nothing, as no memory is pinned.
-
-    >>> import torchshim as torch
-    >>> i, v = torch.tensor([[0, 1]]), torch.ones(2)
-    >>> torch._validate_sparse_coo_tensor_args(i, v, (2,))
-    """
-    sparse_coo_tensor(
-        indices, values, size, check_invariants=True, is_coalesced=is_coalesced
-    )
-
-
-@public
-def _validate_sparse_compressed_tensor_args(
-    compressed_indices: Any,
-    plain_indices: Any,
-    values: Any,
-    size: Any,
-    layout: Any,
-    check_pinning: bool | None = None,
-) -> None:
-    """Raises RuntimeError where these do not make a compressed tensor.
-
-    `check_pinning` finds nothing, as no memory is pinned.
-
-    >>> import torchshim as torch
-    >>> at, where, v = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
-    >>> csr = torch.sparse_csr
-    >>> torch._validate_sparse_compressed_tensor_args(at, where, v, (2, 2), csr)
-    """
-    parts = compressed_indices, plain_indices, values, size
-    sparse_compressed_tensor(*parts, layout=layout, check_invariants=True)
-
-
-def _validation(layout: str) -> None:
-    def validate(
-        compressed: Any,
-        plain: Any,
-        values: Any,
-        size: Any,
-        check_pinning: bool | None = None,
-    ) -> None:
-        """`check_pinning` finds nothing, as no memory is pinned.
-
-        >>> import torchshim as torch
-        >>> at, where, v = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
-        >>> torch._validate_sparse_csr_tensor_args(at, where, v, (2, 2))
-        """
-        parts = compressed, plain, values, size
-        _validate_sparse_compressed_tensor_args(*parts, LAYOUTS[layout])
-
-    name = f"_validate_{layout}_tensor_args"
-    described(validate, name, f"Raises where these do not make a {layout} tensor.")
-    public(validate)
-
-
-for _layout in LAYOUT_NAMES:
-    _validation(_layout)

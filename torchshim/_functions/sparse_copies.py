@@ -21,12 +21,13 @@ from torchshim._functions import creation
 from torchshim._functions._arguments import size_of
 from torchshim._functions.composed import refreshed
 from torchshim._functions.convert import CAST_METHODS
+from torchshim._functions.sparse_compressed import without_values
 from torchshim._functions.sparse_construct import (
     empty_coo,
-    of_size,
     old_arguments,
     old_tensor,
 )
+from torchshim._functions.sparse_construct_compressed import of_size
 from torchshim._functions.sparse_convert import to_dense
 from torchshim._functions.sparse_tensor import (
     handles,
@@ -39,7 +40,7 @@ from torchshim._tensor import Tensor
 
 
 def _compression(tensor: Any) -> str:
-    """`CSR` or `CSC`."""
+    """`CSR` and its like."""
     return tensor.layout.name.removeprefix("sparse_").upper()
 
 
@@ -179,6 +180,8 @@ def _new(
         if function == "empty_like":  # with as many values
             options = {"dtype": kind, "device": where, "requires_grad": requires_grad}
             return self._like(creation.empty(self._v.shape, **options))
+        if function == "zeros_like":
+            return without_values(self, kind, where, builtins.bool(requires_grad))
         return of_size(
             function, 0, size, None, self.layout, kind, where, False, requires_grad
         )

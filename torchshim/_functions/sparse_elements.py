@@ -17,8 +17,8 @@ from torchshim._derived import fns, public
 from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
-from torchshim._functions.creation import zeros as make_zeros
 from torchshim._functions.memory import OTHER_KIND, write_into
+from torchshim._functions.sparse_compressed import alike, without_values
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import _sparse_broadcast_to, to_dense
 from torchshim._functions.sparse_tensor import (
@@ -217,9 +217,7 @@ def _number(value: Any) -> builtins.bool:
 def _intersection(a: Any, b: Any) -> Any:
     """The product of two sparse tensors: values where both have one."""
     if not a.is_sparse or not b.is_sparse:
-        layout = a.layout
-        made = _intersection(a.to_sparse_coo(), b.to_sparse_coo())
-        return made.to_sparse(layout=layout)
+        return alike(_intersection(a.to_sparse_coo(), b.to_sparse_coo()), a)
     count = a._i.shape[0]
     size, device = tuple(a.shape[:count]), a.device
     its_size = tuple(b.shape[: b._i.shape[0]])
@@ -266,10 +264,8 @@ def mul(input: Any, other: Any) -> Any:
         size = broadcast_shapes(tuple(input.shape), tuple(other.shape))
         input = coalesced(_sparse_broadcast_to(input, size))
     spread = other.expand(input.shape)
-    plain = input if input.is_sparse else input._coordinates()
-    if not input.is_sparse and not input.is_sparse_csr:
-        return mul(plain, other).to_sparse(layout=input.layout)
-    return input._like(fns.mul(input._v, fns.sparse_mask_values(spread, plain._i)))
+    factors = input._shaped(fns.sparse_mask_values(spread, input._places()))
+    return input._like(fns.mul(input._v, factors))
 
 
 def _check_divisor(what: str, other: Any) -> None:
@@ -319,9 +315,7 @@ def _union(a: Any, b: Any, name: str, alpha: Any) -> Any:
             f"{list(a.shape)} != {list(b.shape)}"
         )
     if not a.is_sparse or not b.is_sparse:
-        layout = a.layout
-        made = _union(a.to_sparse_coo(), b.to_sparse_coo(), name, alpha)
-        return made.to_sparse(layout=layout)
+        return alike(_union(a.to_sparse_coo(), b.to_sparse_coo(), name, alpha), a)
     combine = fns.sub if name == "sub" else fns.add
     if a._i is b._i:
         return a._like(combine(a._v, b._v, alpha=alpha))
@@ -459,8 +453,7 @@ _in_place("pow", "__ipow__")
 def zero_(self: Any) -> Any:
     """Takes all values away."""
     if not self.is_sparse:
-        options = {"dtype": self.dtype, "layout": self.layout, "device": self.device}
-        return become(self, make_zeros(tuple(self.shape), **options))
+        return become(self, without_values(self))
     dense = terms_of(self)[0][0][1].ndim - 1
     return become(self, empty_coo(self.shape, self.dtype, self.device, False, dense))
 
@@ -493,6 +486,11 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found self "
             f"type = {self.type()} and src type = {src.type()}"
+        )
+    if not self.is_sparse and self._nnz() != src._nnz():
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of "
+            "specified elements are supported."
         )
     if self.is_sparse and self.shape != src.shape:
         dense = src._v.ndim - 1
@@ -580,8 +578,5 @@ def sparse_mask(self: Any, mask: Any) -> Any:
     if is_sparse(self) and self.is_sparse and mask.is_sparse and self._i is mask._i:
         return mask._like(named(self._v, "SparseMask"))
     dense = to_dense(self) if is_sparse(self) else self
-    if not mask.is_sparse:
-        made = sparse_mask(dense, mask.to_sparse_coo())
-        return made.to_sparse(layout=mask.layout)
-    values = fns.sparse_mask_values(dense, mask._i)
+    values = mask._shaped(fns.sparse_mask_values(dense, mask._places()))
     return mask._like(named(values, "SparseMask"))

@@ -12,6 +12,7 @@ from torchshim._functions._arguments import combination, tensor_argument, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.lobpcg import lobpcg
+from torchshim._functions.sparse_compressed import alike
 from torchshim._functions.sparse_elements import takes_out, written
 from torchshim._functions.sparse_tensor import (
     COO,
@@ -86,7 +87,7 @@ def _by(shape: Any) -> str:
 
 def times_sparse(a: Any, b: Any) -> Any:
     """The product of two sparse matrices, which is sparse."""
-    layout = a.layout
+    template = a
     a, b = coalesced(matrix("mm", a)), coalesced(matrix("mm", b))
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(
@@ -117,8 +118,7 @@ def times_sparse(a: Any, b: Any) -> Any:
     places, of_a, of_b, groups = planned(("product", size), make, a._i, b._i)
     count = places.shape[1]
     values = fns.sparse_pair_values(a._v, b._v, of_a, of_b, groups, count)
-    made = coo(places, values, size, True)
-    return made.to_sparse(layout=layout) if layout != made.layout else made
+    return alike(coo(places, values, size, True), template)
 
 
 @handles("mm", "smm")

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from torchshim._core import dtypes
+from torchshim._core.layout import LAYOUT_TEXTS
 from torchshim._derived import fns, public
 from torchshim._functions._arguments import dtype_of
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
+from torchshim._functions.sparse_compressed import alike
 from torchshim._functions.sparse_convert import expect_coo
 from torchshim._functions.sparse_shape import reordered, unsqueeze
 from torchshim._functions.sparse_tensor import (
@@ -68,6 +70,12 @@ def sum(
     if dtype is None and input.dtype.category <= dtypes.INTEGER:
         dtype = dtypes.int64
     dims = _dims(dim, input.ndim)
+    if len(dims) < input.ndim and not input.is_sparse and input._block:
+        raise RuntimeError(
+            "Currently the only compressed sparse format supported for "
+            "sum.dim_IntList is CSR, but got layout "
+            f"{LAYOUT_TEXTS[input.layout.name]}"
+        )
     plain = coalesced(input.to_sparse_coo())
     if dtype is not None and dtype is not plain.dtype:
         plain = plain.to(dtype)
@@ -82,7 +90,7 @@ def sum(
             made = made._like(named(made._v, "Sum"))
             made._coalesced = True
     if is_sparse(made) and not input.is_sparse:
-        return made.to_sparse(layout=input.layout) if made.ndim == 2 else made
+        return alike(made, input) if made.ndim == input.ndim else made
     return made
 
 

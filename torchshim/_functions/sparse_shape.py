@@ -16,6 +16,7 @@ from torchshim._functions._arguments import size_of, tensor_argument, wrong
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.indexing import out_of_bounds
+from torchshim._functions.sparse_compressed import compressed
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import expect_coo
 from torchshim._functions.sparse_elements import become
@@ -51,7 +52,7 @@ def reordered(tensor: Any, order: Sequence[int], node: str) -> Any:
 def _swapped(tensor: Any, dim0: int, dim1: int, node: str) -> Any:
     a, b = wrap_dim(dim0, tensor.ndim), wrap_dim(dim1, tensor.ndim)
     if not tensor.is_sparse:
-        return tensor if a == b else tensor._transposed(node)
+        return _compressed_swapped(tensor, a, b, node)
     count = tensor._i.shape[0]
     if a >= count or b >= count:
         raise RuntimeError(
@@ -63,9 +64,42 @@ def _swapped(tensor: Any, dim0: int, dim1: int, node: str) -> Any:
     return reordered(tensor, order, node)
 
 
+def _compressed_swapped(tensor: Any, a: int, b: int, node: str) -> Any:
+    batch = tensor._batch
+    if tensor.dense_dim():
+        raise RuntimeError(
+            "transpose(): hybrid sparse compressed tensors with dense dimensions are "
+            "not supported"
+        )
+    if a == b:
+        return tensor._like(named(tensor._v, node))
+    if a >= batch and b >= batch:
+        return tensor._transposed(node)
+    if a >= batch or b >= batch:
+        kinds = ["Batch" if d < batch else "Sparse" for d in (a, b)]
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, "
+            f"Sparse, Dense), got {a}({kinds[0]}) and {b}({kinds[1]})"
+        )
+    size = [*tensor.shape]
+    size[a], size[b] = size[b], size[a]
+    return compressed(
+        tensor.layout,
+        *(fns.transpose(t, a, b) for t in (tensor._outer, tensor._inner)),
+        named(fns.transpose(tensor._v, a, b), node),
+        size,
+    )
+
+
 @handles("t")
 def t(input: Any) -> Any:
     """As `torch.t`."""
+    if not input.is_sparse:
+        if input.ndim > 2:
+            raise RuntimeError(
+                f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D"
+            )
+        return input._transposed("T")
     dense = input._v.ndim - 1
     count = input.ndim - dense
     if count > 2 or dense:
@@ -94,7 +128,11 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     given = size_of("permute", order, dims, name="dims")
     order = permutation(input.ndim, given)
     if not input.is_sparse:
-        return input if order == (0, 1) else input._transposed("Permute")
+        if order == tuple(range(input.ndim)):
+            return input
+        if input.ndim != 2:
+            refuse("permute", input)
+        return input._transposed("Permute")
     count = input._i.shape[0]
     if any(d >= count for d in order[:count]):
         raise RuntimeError(
@@ -178,6 +216,13 @@ def select(input: Any, dim: int, index: int) -> Any:
             f"{list(input.shape)} at dimension {dim}"
         )
     index %= length
+    if not input.is_sparse and not input._batch <= dim < input._batch + 2:
+        return _compressed_select(input, dim, index)
+    if not input.is_sparse and input._batch:
+        raise RuntimeError(
+            "select(): selecting sparse dimensions is not supported for batched sparse "
+            "compressed tensors."
+        )
     plain = input.to_sparse_coo()
     size = [n for d, n in enumerate(plain.shape) if d != dim]
     count, device = plain._i.shape[0], plain.device
@@ -196,6 +241,18 @@ def select(input: Any, dim: int, index: int) -> Any:
         return named(values.sum(0), "Select")
     few = values.shape[0] < 2
     return coo(indices, named(values, "Select"), size, plain._coalesced or few)
+
+
+def _compressed_select(tensor: Any, dim: int, index: int) -> Any:
+    """One matrix of a batch, or one element of a dense dimension."""
+    size = [n for d, n in enumerate(tensor.shape) if d != dim]
+    parts = tensor._outer, tensor._inner
+    if dim < tensor._batch:
+        parts = (part.select(dim, index) for part in parts)
+    else:
+        dim += len(tensor._block) - 1  # for the rows and columns, one of places
+    values = named(tensor._v.select(dim, index), "Select")
+    return compressed(tensor.layout, *parts, values, size)
 
 
 def _is_integer(index: Any) -> TypeGuard[SupportsIndex]:

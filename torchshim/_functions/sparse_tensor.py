@@ -91,6 +91,14 @@ class SparseTensor(Composed):
         """The names and tensors of all parts, as they are printed."""
         raise NotImplementedError
 
+    def _places(self) -> Any:
+        """The coordinates of the elements that have values."""
+        raise NotImplementedError
+
+    def _shaped(self, elements: Any) -> Any:
+        """Values of those elements, arranged as this tensor's values are."""
+        return elements
+
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return _text(self, tensor_contents)
 
@@ -414,7 +422,7 @@ def values_at(tensor: Any, gradient: Any) -> Any:
     """The elements of a gradient at the places of a tensor's values."""
     places = tensor._places()
     if not is_sparse(gradient):
-        return fns.sparse_mask_values(gradient, places)
+        return tensor._shaped(fns.sparse_mask_values(gradient, places))
     gradient = coalesced(gradient.to_sparse_coo())
     count = places.shape[0]
     if gradient._i.shape[0] != count:
@@ -432,11 +440,11 @@ def values_at(tensor: Any, gradient: Any) -> Any:
 
     at = planned(("places", size), make, places, gradient._i)
     if at is None:
-        return gradient._v
+        return tensor._shaped(gradient._v)
     values = gradient._v
     one = 1, *values.shape[1:]
     nothing = fns.full(one, 0, values.dtype, values.device)
-    return fns.cat([values, nothing]).index_select(0, at)
+    return tensor._shaped(fns.cat([values, nothing]).index_select(0, at))
 
 
 # Text ---------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def _same(values: Array) -> Array:
 NODES = (
     "SparseCooTensorWithDimsAndTensors SparseCompressedTensor Values T Transpose "
     "Permute Unsqueeze Squeeze Select IndexSelect Cat Stack SparseMask Sum SparseSum "
-    "ToSparse ToSparseCsr ToSparseCsc NarrowCopy Mm"
+    "ToSparse ToSparseCsr ToSparseCsc ToSparseBsr ToSparseBsc NarrowCopy Mm"
 ).split()
 for _node in NODES:
     op(

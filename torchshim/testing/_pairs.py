@@ -112,6 +112,8 @@ _SPARSE = {
     "sparse_coo": ("COO", "_indices"),
     "sparse_csr": ("CSR", "crow_indices", "col_indices"),
     "sparse_csc": ("CSC", "ccol_indices", "row_indices"),
+    "sparse_bsr": ("BSR", "crow_indices", "col_indices"),
+    "sparse_bsc": ("BSC", "ccol_indices", "row_indices"),
 }
 
 

@@ -15,8 +15,9 @@ _NAMES = (
     "empty empty_permuted empty_strided ones arange bartlett_window blackman_window eye"
     " fft.fftfreq fft.rfftfreq full hamming_window hann_window kaiser_window linspace "
     "logspace rand randn randint randperm range sparse_coo_tensor "
-    "sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor tril_indices "
-    "triu_indices zeros asarray tensor as_tensor scalar_tensor"
+    "sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor "
+    "sparse_bsc_tensor tril_indices triu_indices zeros asarray tensor as_tensor "
+    "scalar_tensor"
 )
 
 
