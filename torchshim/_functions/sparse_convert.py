@@ -220,8 +220,7 @@ def _dense_as(
     block = _blocksize(name, blocksize, dense.shape[cut - 2 : cut]) if blocksize else ()
     if not math.prod(dense.shape[: cut - 2]):
         raise RuntimeError(
-            f"{name.removeprefix('dense_')}: Expected product of batch dimensions to "
-            "be non-zero."
+            f"to_{layout.name}: Expected product of batch dimensions to be non-zero."
         )
     mask = fns.ne(dense.detach(), 0)
     if dense_dim:

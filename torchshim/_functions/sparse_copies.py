@@ -281,13 +281,12 @@ def new(
 
 # -- memory ----------------------------------------------------------------------------
 
-_NO_STORAGE = "Cannot access storage of SparseTensorImpl"
-
 
 @handles("storage", "untyped_storage", "share_memory_", "_typed_storage")
 def storage(self: Any) -> Any:
     """Refused: there is no storage."""
-    raise NotImplementedError(_NO_STORAGE)
+    kind = "SparseTensorImpl" if self.is_sparse else "SparseCsrTensorImpl"
+    raise NotImplementedError(f"Cannot access storage of {kind}")
 
 
 @handles("data_ptr", "tolist", "apply_", "map_")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import re
@@ -358,32 +359,45 @@ class TestCase(unittest.TestCase):
         blocksize: Any = (),
         dense_dims: int = 0,
     ) -> Any:
-        """A random matrix with so many values, row by row or column by column."""
+        """A random tensor: batches, rows and columns, then dense dimensions.
+
+        Each matrix of the batch has so many values, or blocks of them.
+        """
         if not (all(each > 0 for each in size) or nnz == 0):
             raise AssertionError(f"invalid arguments: size={size}, nnz={nnz}")
-        if len(size) < 2:
-            raise AssertionError(f"expected len(size) >= 2, got {len(size)}")
-        if len(size) > 2 or blocksize or dense_dims:
-            raise Unsupported(
-                "batches, blocks and dense dimensions of compressed sparse tensors are "
-                "not supported"
+        cut = len(size) - dense_dims
+        if cut < 2:
+            raise AssertionError(
+                f"expected len(size) - dense_dims >= 2, got {len(size)} - {dense_dims}"
             )
-        by_rows = layout is torch.sparse_csr
-        lines, across = size if by_rows else size[::-1]
+        batch, dense = tuple(size[: cut - 2]), tuple(size[cut:])
+        blocks = layout in (torch.sparse_bsr, torch.sparse_bsc)
+        if blocks is not (len(blocksize) == 2):
+            raise AssertionError(f"blocksize={blocksize} does not go with {layout}")
+        high, wide = blocksize or (1, 1)
+        lines, across = size[cut - 2] // high, size[cut - 1] // wide
+        if layout in (torch.sparse_csc, torch.sparse_bsc):
+            lines, across = across, lines
         if not 0 <= nnz <= lines * across:
             raise AssertionError(
                 "nnz out of bounds: expected 0 <= nnz <= n_rows * n_cols, got "
                 f"nnz={nnz}, n_rows={lines}, n_cols={across}"
             )
-        places = torch.randperm(lines * across)[:nnz].sort().values
-        counts = torch.zeros(lines + 1, dtype=torch.int64)
-        if nnz:
-            counts[1:] = torch.bincount(places // across, minlength=lines)
-        low, high = (0, 2) if dtype is torch.uint8 else (-1, 1)
+        options = {"device": device, "dtype": index_dtype}
+        begins, inner = [], []
+        for _ in range(math.prod(batch)):
+            places = torch.randperm(lines * across)[:nnz].sort().values
+            counts = torch.zeros(lines + 1, dtype=torch.int64)
+            if nnz:
+                counts[1:] = torch.bincount(places // across, minlength=lines)
+            begins.append(counts.cumsum(0))
+            inner.append(places % max(across, 1))
+        low, top = (0, 2) if dtype is torch.uint8 else (-1, 1)
+        shape = (*batch, nnz, *blocksize, *dense)
         return torch.sparse_compressed_tensor(
-            counts.cumsum(0).to(device, index_dtype),
-            (places % max(across, 1)).to(device, index_dtype),
-            make_tensor((nnz,), device=device, dtype=dtype, low=low, high=high),
+            torch.stack(begins).reshape(*batch, lines + 1).to(**options),
+            torch.stack(inner).reshape(*batch, nnz).to(**options),
+            make_tensor(shape, device=device, dtype=dtype, low=low, high=top),
             size=tuple(size),
             dtype=dtype,
             layout=layout,
@@ -400,6 +414,22 @@ class TestCase(unittest.TestCase):
         """A random matrix with so many values, column by column."""
         return self.genSparseCompressedTensor(
             size, nnz, layout=torch.sparse_csc, **options
+        )
+
+    def genSparseBSRTensor(
+        self, size: Any, blocksize: Any, nnz: int, **options: Any
+    ) -> Any:
+        """A random matrix with so many blocks, row by row."""
+        return self.genSparseCompressedTensor(
+            size, nnz, layout=torch.sparse_bsr, blocksize=blocksize, **options
+        )
+
+    def genSparseBSCTensor(
+        self, size: Any, blocksize: Any, nnz: int, **options: Any
+    ) -> Any:
+        """A random matrix with so many blocks, column by column."""
+        return self.genSparseCompressedTensor(
+            size, nnz, layout=torch.sparse_bsc, blocksize=blocksize, **options
         )
 
     def safeToDense(self, t: Any) -> Any:
