@@ -238,7 +238,7 @@ def select(input: Any, dim: int, index: int) -> Any:
     indices, at = planned(("select", dim, index), make, plain._i)
     values = plain._v.index_select(0, at)
     if count == 1:
-        return named(values.sum(0), "Select")
+        return named(fns.sum(values, 0, dtype=values.dtype), "Select")
     few = values.shape[0] < 2
     return coo(indices, named(values, "Select"), size, plain._coalesced or few)
 

@@ -17,10 +17,8 @@ from torchshim._derived import fns
 from torchshim._functions.composed import Composed, recompute_input
 from torchshim._functions.construct import tensor
 from torchshim._functions.nn_activation import softmax as _softmax
-from torchshim._functions.sparse_construct import (
-    sparse_coo_tensor,
-    sparse_csr_tensor,
-)
+from torchshim._functions.sparse_construct import sparse_coo_tensor
+from torchshim._functions.sparse_construct_compressed import sparse_csr_tensor
 from torchshim._tensor import Tensor
 from torchshim.masked import _ops
 from torchshim.masked.maskedtensor import core

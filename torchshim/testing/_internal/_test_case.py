@@ -361,20 +361,21 @@ class TestCase(unittest.TestCase):
     ) -> Any:
         """A random tensor: batches, rows and columns, then dense dimensions.
 
-        Each matrix of the batch has so many values, or blocks of them.
+        Each matrix of the batch has so many values, in as many blocks as these fill.
         """
         if not (all(each > 0 for each in size) or nnz == 0):
             raise AssertionError(f"invalid arguments: size={size}, nnz={nnz}")
+        if len(size) < 2:
+            raise AssertionError(f"expected len(size) >= 2, got {len(size)}")
         cut = len(size) - dense_dims
         if cut < 2:
-            raise AssertionError(
-                f"expected len(size) - dense_dims >= 2, got {len(size)} - {dense_dims}"
-            )
+            raise AssertionError(f"dense_dims={dense_dims} leave no matrix of {size}")
         batch, dense = tuple(size[: cut - 2]), tuple(size[cut:])
         blocks = layout in (torch.sparse_bsr, torch.sparse_bsc)
         if blocks is not (len(blocksize) == 2):
             raise AssertionError(f"blocksize={blocksize} does not go with {layout}")
         high, wide = blocksize or (1, 1)
+        nnz //= high * wide
         lines, across = size[cut - 2] // high, size[cut - 1] // wide
         if layout in (torch.sparse_csc, torch.sparse_bsc):
             lines, across = across, lines
