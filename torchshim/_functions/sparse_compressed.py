@@ -290,6 +290,31 @@ def without_values(
     return compressed(tensor.layout, outer, inner, values, tensor._tmeta.shape)
 
 
+def check_copied(target: Any, source: Any) -> None:
+    """RuntimeError unless one tensor can take the values of another of its layout."""
+    if target._nnz() != source._nnz():
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of "
+            "specified elements are supported."
+        )
+    dim = target._batch + (not by_rows(target.layout))
+    lengths = [t.shape[dim] for t in (target, source)]
+    if lengths[0] != lengths[1]:
+        raise RuntimeError(
+            "torch.copy_: expected shapes of self and src to match along dimension "
+            f"{dim} for {LAYOUT_TEXTS[target.layout.name]} layout but the "
+            "corresponding dimensions of self and src are "
+            f"{lengths[0]} and {lengths[1]}, respectively."
+        )
+    blocks = list(target._block), list(source._block)
+    if blocks[0] != blocks[1]:
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different block "
+            "sizes is not supported. self and src block sizes are "
+            f"{blocks[0]} and {blocks[1]}, respectively."
+        )
+
+
 # -- parts -----------------------------------------------------------------------------
 
 

@@ -18,7 +18,11 @@ from torchshim._functions._arguments import kind_of, size_of
 from torchshim._functions.composed import planned
 from torchshim._functions.creation import placed
 from torchshim._functions.memory import OTHER_KIND, write_into
-from torchshim._functions.sparse_compressed import alike, without_values
+from torchshim._functions.sparse_compressed import (
+    alike,
+    check_copied,
+    without_values,
+)
 from torchshim._functions.sparse_construct import empty_coo
 from torchshim._functions.sparse_convert import _sparse_broadcast_to, to_dense
 from torchshim._functions.sparse_tensor import (
@@ -487,11 +491,10 @@ def copy_(self: Any, src: Any, non_blocking: builtins.bool = False) -> Any:
             "copy_() between dense and sparse Tensors is not implemented! Found self "
             f"type = {self.type()} and src type = {src.type()}"
         )
-    if not self.is_sparse and self._nnz() != src._nnz():
-        raise RuntimeError(
-            "torch.copy_: only sparse compressed tensors with the same number of "
-            "specified elements are supported."
-        )
+    if not self.is_sparse:
+        check_copied(self, src)
+        values = fns.clone(src.to(self.dtype)._v)
+        return become(self, src._like(values, size=self.shape))
     if self.is_sparse and self.shape != src.shape:
         dense = src._v.ndim - 1
         HANDLERS["sparse_resize_"](self, tuple(src.shape), src.ndim - dense, dense)
