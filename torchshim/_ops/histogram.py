@@ -164,12 +164,22 @@ def check_weight(
 
 
 def check_edges(input: Array, edges: Array, dim: int) -> None:
-    """Refuses edges of another dtype than that of the points."""
+    """Refuses edges of another dtype than that of the points, or that are no line."""
     if edges.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same "
             f"dtype, but got input with dtype {cpp_name(input)} and bins for dimension "
             f"{dim} with dtype {cpp_name(edges)}"
+        )
+    if edges.ndim != 1:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have one dimension, but got "
+            f"{edges.ndim} dimensions in the bins tensor for dimension {dim}"
+        )
+    if not edges.size:
+        raise RuntimeError(
+            "torch.histogramdd: bins tensor should have at least 1 element, but got "
+            f"0 elements in the bins tensor for dimension {dim}"
         )
 
 
@@ -178,7 +188,7 @@ def _before(edges: Array, x: Array, right: bool) -> Array:
     return jnp.searchsorted(edges, x, side="right" if right else "left") - 1
 
 
-def check_dtype(input: Array, kernel: str = "histogramdd") -> None:
+def check_dtype(input: Array, kernel: str) -> None:
     """Refuses what PyTorch's kernel does not cover."""
     if input.dtype not in (jnp.float32, jnp.float64):
         raise not_implemented(kernel, input)
@@ -204,16 +214,6 @@ def histogram_edges(
     input: Array, bins: Array, *, weight: Array | None = None, density: bool = False
 ) -> tuple[Array, Array]:
     """How many elements (or what weight) fall between given edges."""
-    if bins.ndim != 1:
-        raise RuntimeError(
-            "torch.histogramdd: bins tensor should have one dimension, but got "
-            f"{bins.ndim} dimensions in the bins tensor for dimension 0"
-        )
-    if not bins.size:
-        raise RuntimeError(
-            "torch.histogramdd: bins tensor should have at least 1 element, but got "
-            "0 elements in the bins tensor for dimension 0"
-        )
     check_edges(input, bins, 0)
     check_dtype(input, "histogram_cpu")
 
@@ -244,7 +244,7 @@ def histogram_bins(
     density: bool = False,
 ) -> tuple[Array, Array]:
     """How many elements (or what weight) fall into equal parts of a range."""
-    check_dtype(input)
+    check_dtype(input, "histogramdd")
     _check_bins(bins)
     if range is not None:
         if len(range) != 2:

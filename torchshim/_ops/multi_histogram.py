@@ -46,8 +46,15 @@ def histogramdd_edges(
     return edges(input, weight)
 
 
+def _points(input: Array) -> Array:
+    """The points as rows, also those without dimensions."""
+    return input.reshape(math.prod(input.shape[:-1]), input.shape[-1])
+
+
 def _edges(input: Array, bins: Any, range: Any) -> tuple[Array, ...]:
-    points = input.reshape(-1, input.shape[-1])
+    points = _points(input)
+    if range is None and input.size:
+        histogram.check_dtype(input, "histogramdd")  # the kernel that finds the range
     edges = []
     for i, number in enumerate(bins):
         if number <= 0:
@@ -90,8 +97,8 @@ def histogramdd_counts(
 
 
 def _counts(input: Array, edges: Arrays, weight: Array | None, density: bool) -> Array:
-    histogram.check_dtype(input)
-    points = input.reshape(-1, input.shape[-1])
+    histogram.check_dtype(input, "histogram_cpu")
+    points = _points(input)
     for i, each in enumerate(edges):
         histogram.check_edges(input, each, i)
     if weight is not None:
@@ -107,7 +114,9 @@ def _counts(input: Array, edges: Arrays, weight: Array | None, density: bool) ->
         inside &= (x >= each[0]) & (x <= each[-1])
         at = jnp.searchsorted(each, x, side="right") - 1
         place = place * size + jnp.clip(at, 0, max(size - 1, 0))
-    out = histogram.counted(points[:, 0], place, inside, math.prod(sizes), weight)
+    if not sizes:  # no box, which PyTorch has a zero for
+        inside &= False
+    out = histogram.counted(points, place, inside, math.prod(sizes), weight)
     out = out.reshape(sizes)
     if density:
         out = out / jnp.sum(out)
