@@ -62,6 +62,9 @@ from tests.oracle import attempt, case, evaluate
     aten._addmm_activation(torch.zeros(3), torch.eye(2), x - 2)
     aten._addmm_activation(x[0], torch.eye(2), x, beta=2, alpha=0.5, use_gelu=True)
     torch._addmm_activation(torch.zeros(3), torch.eye(2), x - 2)
+    torch._addmm_activation(x[0], torch.eye(2), x - 2, use_gelu=True, out=x), x
+    torch._addmm_activation(x[0], torch.eye(2), x, out=torch.empty(2, 3).double())
+    torch._addmm_activation(x[0], torch.eye(2), x, out=g)
     aten._index_put_impl_(x.clone(), [torch.tensor([0, 0])], x * 2, True, False)
     aten.log_sigmoid_forward(x)
     aten.full([2], 3), aten.full([2], 3.5), aten.full.default([2, 2], True)

@@ -126,10 +126,16 @@ def _addmm_activation(
     beta: Any = 1,
     alpha: Any = 1,
     use_gelu: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`relu` of `beta * input + alpha * mat1 @ mat2`, or its `gelu`."""
     total = fns.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-    return fns.gelu(total) if use_gelu else fns.relu(total)
+    result = fns.gelu(total) if use_gelu else fns.relu(total)
+    if out is None:
+        return result
+    args = (input, mat1, mat2)
+    refuse_tracked(local.rec, "aten::_addmm_activation", (args, out))
+    return write_into(None, result, out, args, "exact")
 
 
 @_aten
