@@ -19,6 +19,7 @@ from torchshim._ops import (  # noqa: F401
     covariance,
     creation,
     ctc,
+    distance,
     drawing,
     eigen,
     embedding,
