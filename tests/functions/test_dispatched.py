@@ -65,6 +65,11 @@ from tests.oracle import attempt, case, evaluate
     torch._addmm_activation(x[0], torch.eye(2), x - 2, use_gelu=True, out=x), x
     torch._addmm_activation(x[0], torch.eye(2), x, out=torch.empty(2, 3).double())
     torch._addmm_activation(x[0], torch.eye(2), x, out=g)
+    torch._addmm_activation(x[0], torch.eye(2), x, out=3)
+    torch._softmax(x, 0, 3)
+    torch._stack([x, 3])
+    torch._cast_Int(x, 3.0)
+    torch._euclidean_dist(x)
     aten._index_put_impl_(x.clone(), [torch.tensor([0, 0])], x * 2, True, False)
     aten.log_sigmoid_forward(x)
     aten.full([2], 3), aten.full([2], 3.5), aten.full.default([2, 2], True)

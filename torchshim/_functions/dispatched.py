@@ -134,8 +134,7 @@ def _addmm_activation(
     if out is None:
         return result
     args = (input, mat1, mat2)
-    refuse_tracked(local.rec, "aten::_addmm_activation", (args, out))
-    return write_into(None, result, out, args, "exact")
+    return write_into("aten::_addmm_activation", result, out, args, "exact")
 
 
 @_aten
