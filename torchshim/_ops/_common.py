@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from torchshim._core import dtypes
 from torchshim._core.layout import channels_last, channels_last_3d, format_strides
@@ -128,14 +129,20 @@ def _quotient(a: Array, b: Array) -> Array:
     return jax.lax.optimization_barrier(a) / jax.lax.optimization_barrier(b)
 
 
-@_quotient.defjvp
 def _quotient_jvp(primals: Any, tangents: Any) -> Any:
     # As PyTorch's: no square of the divisor, which may be infinite, or 0. XLA would
     # make one of two quotients that it sees.
     (a, b), (da, db) = primals, tangents
     value = _quotient(a, b)
-    by_a, by_b = jax.lax.div(da, b), jax.lax.div(jax.lax.optimization_barrier(value), b)
-    return value, jax.lax.sub(by_a, jax.lax.mul(db, by_b))
+    if isinstance(db, SymbolicZero):
+        return value, jax.lax.div(da, b)
+    by_b = jax.lax.mul(db, jax.lax.div(jax.lax.optimization_barrier(value), b))
+    if isinstance(da, SymbolicZero):
+        return value, jax.lax.neg(by_b)
+    return value, jax.lax.sub(jax.lax.div(da, b), by_b)
+
+
+_quotient.defjvp(_quotient_jvp, symbolic_zeros=True)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
